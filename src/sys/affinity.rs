@@ -1,31 +1,31 @@
-//! On which CPUs may this thread run, and how is it bound to one of them? By raw system calls, since libc and its
-//! like have room for a thousand CPUs only. Deliberately absent: which CPU is a good one.
+//! The CPUs on which a thread may run, and how to bind it to one of them. With raw system calls, since libc's
+//! `cpu_set_t` holds only a thousand CPUs. Deliberately absent: which CPU to choose.
 
 use std::io;
 
 use super::raw;
 
-/// How many CPUs a Linux for x86_64 can be built for.
+/// The most CPUs that Linux for x86_64 can be built for.
 const MOST: usize = 8192;
 const WORD: usize = u64::BITS as usize;
 
-/// The CPUs on which the calling thread may run, by the kernel's numbers, the lowest first.
+/// The CPUs on which the calling thread may run, by the kernel's numbers, lowest first.
 pub fn allowed() -> io::Result<Vec<usize>> {
     let mut set = [0u64; MOST / WORD];
     let pointer = set.as_mut_ptr() as usize;
-    // SAFETY: the kernel writes at most as many bytes as it is told there are.
+    // SAFETY: the kernel writes at most the number of bytes that it is given.
     unsafe { raw::syscall(libc::SYS_sched_getaffinity, [0, size_of_val(&set), pointer, 0, 0, 0]) }
         .map_err(io::Error::from_raw_os_error)?;
     Ok((0..MOST).filter(|cpu| set[cpu / WORD] >> (cpu % WORD) & 1 == 1).collect())
 }
 
-/// Lets the calling thread, and whatever it starts from now on, run on this CPU only. When this returns
-/// it runs there.
+/// Binds the calling thread, and everything that it starts from now on, to this CPU. The thread runs there
+/// when this returns.
 pub fn bind_to(cpu: usize) -> io::Result<()> {
     let mut set = [0u64; MOST / WORD];
     *set.get_mut(cpu / WORD).ok_or(io::ErrorKind::InvalidInput)? |= 1 << (cpu % WORD);
     let pointer = set.as_ptr() as usize;
-    // SAFETY: the kernel reads as many bytes as it is told there are.
+    // SAFETY: the kernel reads the number of bytes that it is given.
     unsafe { raw::syscall(libc::SYS_sched_setaffinity, [0, size_of_val(&set), pointer, 0, 0, 0]) }
         .map(drop)
         .map_err(io::Error::from_raw_os_error)
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn a_thread_is_bound_to_each_cpu_that_it_is_allowed() {
-        // In a thread of its own, which takes its binding with it.
+        // In a separate thread, so that the binding ends with it.
         let bound = std::thread::spawn(|| {
             let before = allowed().unwrap();
             assert!(before.contains(&rustix::thread::sched_getcpu()));

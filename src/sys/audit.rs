@@ -1,4 +1,4 @@
-//! Is the kernel's audit on? Asked over netlink (audit(7) has no file that tells).
+//! Whether the kernel's audit is on, asked over netlink: audit(7) has no file that says it.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use rustix::net::{
 const AUDIT_GET: u16 = 1000;
 const HEADER: usize = size_of::<libc::nlmsghdr>();
 
-/// Whether system calls are audited; `None` where the kernel does not tell us: without audit,
-/// without CAP_AUDIT_CONTROL, or outside the initial namespaces.
+/// Whether system calls are audited; `None` where the kernel does not answer: without audit, without
+/// CAP_AUDIT_CONTROL, or outside the initial namespaces.
 pub fn is_on() -> Option<bool> {
     ask().ok().as_deref().and_then(enabled)
 }
 
-/// Sends the question and returns the first answer that is no acknowledgement.
+/// Sends the question and returns the first answer other than an acknowledgement.
 fn ask() -> Result<Vec<u8>> {
     let kind = (AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC);
     let socket = socket_with(kind.0, kind.1, kind.2, Some(netlink::AUDIT))?;
@@ -27,7 +27,7 @@ fn ask() -> Result<Vec<u8>> {
     question.extend(AUDIT_GET.to_ne_bytes());
     question.extend((libc::NLM_F_REQUEST as u16).to_ne_bytes());
     question.extend([0; 8]);
-    // A netlink socket without a peer sends to the kernel.
+    // Without a peer, a netlink socket sends to the kernel.
     send(&socket, &question, SendFlags::empty())?;
     let mut answer = vec![0u8; 4096];
     let (length, _) = recv(&socket, &mut answer[..], RecvFlags::empty())?;
@@ -57,7 +57,7 @@ mod tests {
     fn the_second_word_of_the_status_tells() {
         assert_eq!(enabled(&answer(AUDIT_GET, &[0, 1, 1, 42])), Some(true));
         assert_eq!(enabled(&answer(AUDIT_GET, &[0, 0, 1, 42])), Some(false));
-        assert_eq!(enabled(&answer(2, &[0, 1])), None, "an error is no answer");
+        assert_eq!(enabled(&answer(2, &[0, 1])), None, "an error is not an answer");
         assert_eq!(enabled(&answer(AUDIT_GET, &[0])), None);
         assert_eq!(enabled(&[]), None);
     }

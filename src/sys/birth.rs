@@ -1,7 +1,7 @@
-//! The clone that becomes a container, or another user's process: it shares our memory (`CLONE_VM`), so nothing is copied, and
-//! we stand still until it executes its program or ends (`CLONE_VFORK`), so what it reports lies in
-//! our memory when we go on. It runs on a stack of its own with all signals blocked, makes the
-//! system calls that were written down for it, and never returns.
+//! The clone that becomes a container, or another user's process. The child shares dunnage's memory
+//! (`CLONE_VM`), so nothing is copied, and dunnage is suspended until the child executes its program or ends
+//! (`CLONE_VFORK`), so it can read what the child reported from its own memory. The child runs on its own
+//! stack with all signals blocked, makes a prepared list of system calls, and never returns.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -14,22 +14,22 @@ use super::cgroup::Birth;
 use super::raw;
 use super::steps::{Descriptor, Step, StepError};
 
-/// From `linux/sched.h`; the constant of the libc crate is too narrow for it.
+/// From `linux/sched.h`; the type of the libc crate's constant is too narrow.
 const CLONE_INTO_CGROUP: u64 = 1 << 33;
 const STACK: usize = 64 * 1024;
 const GUARD: usize = 4096;
 
-/// Memory for the child to run on, with an unmapped page below it.
+/// A stack for the child, with an unmapped page below it.
 #[derive(Debug)]
 pub struct Stack {
     base: *mut libc::c_void,
 }
 
-// SAFETY: a mapping of this process, valid in every thread, and changed only by the child of a
-// launch, for which the launching thread waits with the stack borrowed exclusively.
+// SAFETY: a mapping of this process, valid in every thread, and changed only by the child of a launch, for
+// which the launching thread waits with the stack borrowed exclusively.
 unsafe impl Send for Stack {}
 
-// SAFETY: what is shared is only its address; to run on it takes it exclusively.
+// SAFETY: only its address is shared; running on it needs an exclusive borrow.
 unsafe impl Sync for Stack {}
 
 impl Stack {
@@ -37,7 +37,7 @@ impl Stack {
     pub fn new() -> io::Result<Stack> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::STACK | MapFlags::POPULATE;
-        // SAFETY: a fresh private mapping that overlaps nothing; its lowest page is then closed.
+        // SAFETY: a new private mapping that overlaps nothing; its lowest page is then closed.
         unsafe {
             let base = mm::mmap_anonymous(ptr::null_mut(), STACK + GUARD, access, flags)?;
             let stack = Stack { base };
@@ -54,22 +54,22 @@ impl Drop for Stack {
     }
 }
 
-/// What the child is to do, and what it says when it could not.
+/// What the child is to do, and its report if it could not.
 #[repr(C)]
 struct Task {
     steps: *const Step,
     count: usize,
     failed: usize,
     errno: i32,
-    /// What the child of this child is to do, born when all steps are made, and becoming ours when its maker
-    /// ends; null where there is none.
+    /// The task of the child's child, which is cloned once all steps have succeeded and becomes dunnage's
+    /// child when the first one ends; null if there is none.
     grandchild: *mut Task,
-    /// The top of that child's stack, and what its clone returned.
+    /// The top of the grandchild's stack, and what its clone returned.
     grandchild_stack: usize,
     grandchild_pid: isize,
 }
 
-/// Why the program does not run. What was born for it has been reaped.
+/// Why the program does not run. Children made for it have been reaped.
 #[derive(Debug, Error)]
 pub enum NotBorn {
     /// The kernel refused the clone.
@@ -80,7 +80,7 @@ pub enum NotBorn {
     Step(#[from] StepError),
 }
 
-/// The error keeps its kind, by which callers tell missing from forbidden.
+/// Keeps the error's kind, by which callers tell missing from forbidden.
 impl From<NotBorn> for io::Error {
     fn from(error: NotBorn) -> io::Error {
         match error {
@@ -90,7 +90,7 @@ impl From<NotBorn> for io::Error {
     }
 }
 
-/// For a child on this stack that shares our memory, and for which we stand still.
+/// For a child on this stack that shares dunnage's memory while dunnage is suspended.
 fn sharing_memory(stack: &Stack, namespaces: u64, cgroup: Option<&OwnedFd>) -> libc::clone_args {
     let shared = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
     libc::clone_args {
@@ -104,7 +104,7 @@ fn sharing_memory(stack: &Stack, namespaces: u64, cgroup: Option<&OwnedFd>) -> l
     }
 }
 
-/// The older call where it is enough; it is allowed in more places.
+/// `clone` where it is enough; it is allowed in more places than `clone3`.
 fn call(arguments: &libc::clone_args) -> (libc::c_long, usize, usize) {
     if arguments.flags & CLONE_INTO_CGROUP != 0 {
         return (libc::SYS_clone3, &raw const *arguments as usize, size_of::<libc::clone_args>());
@@ -113,10 +113,10 @@ fn call(arguments: &libc::clone_args) -> (libc::c_long, usize, usize) {
     (libc::SYS_clone, flags as usize, (arguments.stack + arguments.stack_size) as usize)
 }
 
-/// Whether a child can be born inside a cgroup: clone3 is not forbidden to us (container engines'
-/// seccomp filters do forbid it), and knows the flag.
+/// Whether a child can be born in a cgroup: `clone3` is permitted (seccomp filters of container engines
+/// forbid it), and knows the flag.
 pub fn possible_birth() -> Birth {
-    // SAFETY: an argument of size zero is refused before anything is read or done.
+    // SAFETY: a size of zero is refused before anything is read or done.
     let known = unsafe { raw::syscall(libc::SYS_clone3, [0; 6]) } == Err(libc::EINVAL);
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
@@ -124,8 +124,8 @@ pub fn possible_birth() -> Birth {
     if known && version >= (5, 7) { Birth::Inside } else { Birth::Outside }
 }
 
-/// Clones a child into new namespaces (flags of clone) and, where given, a version 2 cgroup, and
-/// lets it make all `steps`, the last of which executes a program. Returns its process id.
+/// Clones a child into new namespaces (flags of clone) and, if given, a version 2 cgroup; it makes all
+/// `steps`, the last of which executes a program. Returns its process id.
 pub fn give_birth(
     stack: &mut Stack,
     namespaces: u64,
@@ -137,10 +137,10 @@ pub fn give_birth(
     task.outcome(pid, steps)
 }
 
-/// Clones a child, into a version 2 cgroup where one is given, that makes the steps `joining` and then, if all were made, clones another one, which
-/// is a child of ours, makes the steps `executing`, the last of which executes a program, and is in the
-/// namespaces that the first has joined, its PID namespace too. The first has ended and been reaped when
-/// this returns.
+/// Clones a child, into a version 2 cgroup if one is given, that makes the steps `joining` and, if they
+/// succeed, clones another child. That one is dunnage's child, makes the steps `executing`, the last of which
+/// executes a program, and is in the namespaces that the first one joined, including the PID namespace. The
+/// first child has ended and been reaped when this returns.
 pub fn give_birth_within(
     stack: &mut Stack,
     cgroup: Option<&OwnedFd>,
@@ -179,7 +179,7 @@ impl Task {
         }
     }
 
-    /// Clones a child that does this, and waits until it executes its program or ends.
+    /// Clones a child for this task, and waits until it executes its program or ends.
     fn clone_for(
         &mut self,
         stack: &mut Stack,
@@ -187,17 +187,17 @@ impl Task {
         cgroup: Option<&OwnedFd>,
     ) -> Result<i32, NotBorn> {
         let arguments = sharing_memory(stack, namespaces, cgroup);
-        // Every signal, those too that libc keeps for itself.
+        // All signals, including those that libc reserves.
         let blocked = raw::signal_mask(libc::SIG_SETMASK, u64::MAX);
         // SAFETY: all stacks are mapped, borrowed exclusively and not in use; tasks and steps outlive the
-        // children's use of our memory: a child ends only after the exec or end of its own, and this thread
-        // goes on only after the child's exec or end.
+        // children's use of this memory: a child ends only after its own child's exec or end, and this thread
+        // continues only after the child's exec or end.
         let returned = unsafe { clone_onto(call(&arguments), self) };
         raw::signal_mask(libc::SIG_SETMASK, blocked);
         cloned(returned)
     }
 
-    /// The child in which all steps were made; one in which they were not is reaped.
+    /// The child, if all its steps succeeded; otherwise it is reaped.
     fn outcome(&self, pid: i32, steps: &[Step]) -> Result<i32, NotBorn> {
         match steps.get(self.failed) {
             None => Ok(pid),
@@ -209,16 +209,16 @@ impl Task {
     }
 }
 
-/// Makes the call; the child goes to `live` on its own stack, the parent returns the child's id or
-/// a negative error number.
+/// Makes the call; the child continues in `live` on its own stack, the parent returns the child's id or a
+/// negative error number.
 ///
 /// # Safety
 /// The call is a clone with a free stack, `CLONE_VM` and `CLONE_VFORK`; `task` is valid until then.
 #[cfg(target_arch = "x86_64")]
 unsafe fn clone_onto((number, first, second): (libc::c_long, usize, usize), task: *mut Task) -> isize {
     let returned: isize;
-    // SAFETY: the system call convention of x86_64. In the child, whose stack pointer is the top of
-    // its stack (a multiple of 16), only r12 and r13 are used; it never comes back from `live`.
+    // SAFETY: the system call convention of x86_64. The child, whose stack pointer is the top of its stack (a
+    // multiple of 16), uses only r12 and r13, and never returns from `live`.
     unsafe {
         std::arch::asm!(
             "syscall",
@@ -238,14 +238,14 @@ unsafe fn clone_onto((number, first, second): (libc::c_long, usize, usize), task
     returned
 }
 
-/// The child's whole life before its program.
+/// Everything that the child does before its program.
 ///
 /// # Safety
 /// Called only by `clone_onto`, with a task that stays valid while the parent waits.
 unsafe extern "C" fn live(task: *mut Task) -> ! {
     let mut descriptor = Descriptor::none();
-    // SAFETY: the parent built the task from a slice and waits, so it is valid and nobody else
-    // uses it. Nothing here allocates, panics or touches thread-local state.
+    // SAFETY: the parent built the task from a slice and waits, so it is valid and not used elsewhere.
+    // Nothing here allocates, panics or touches thread-local state.
     unsafe {
         let task = &mut *task;
         let steps = std::slice::from_raw_parts(task.steps, task.count);
@@ -264,8 +264,8 @@ unsafe extern "C" fn live(task: *mut Task) -> ! {
     raw::exit(127)
 }
 
-/// Takes over a descriptor that a step opened.
+/// Takes ownership of a descriptor that a step opened.
 pub fn owned(descriptor: Descriptor) -> OwnedFd {
-    // SAFETY: the caller has just opened it by a step and passes it on once.
+    // SAFETY: the caller has just opened it in a step and passes it on once.
     unsafe { OwnedFd::from_raw_fd(descriptor.0 as RawFd) }
 }

@@ -1,6 +1,6 @@
-//! A bridge that joins containers of the floor: in a network namespace of its own, which goes with the last descriptor of it, so that
-//! nothing is left when we die. Each port is a veth pair, whose other end lies in a namespace that is made for one container, with
-//! its address, before the container is.
+//! A bridge that connects containers of the floor. It is in its own network namespace, which disappears with
+//! the last descriptor of it, so nothing is left when dunnage dies. Each port is a veth pair whose other end,
+//! with its address, is in a namespace that is made for one container before the container.
 //!
 //! Deliberately absent: a way out, and names.
 
@@ -16,9 +16,9 @@ use super::link::{Index, Socket};
 use super::network;
 use super::steps::{Step, StepError, run_all};
 
-/// The bridge itself.
+/// The bridge's interface.
 const BRIDGE: Index = Index(2);
-/// The length of the prefix that all addresses share.
+/// The prefix length of all addresses.
 const PREFIX: u8 = 16;
 
 /// A network namespace, and a netlink socket in it.
@@ -62,7 +62,7 @@ impl Bridge {
         Ok(Bridge { namespace, ports: AtomicU32::new(0) })
     }
 
-    /// A namespace that is joined to it, with loopback up and an address of its own.
+    /// A namespace connected to it, with loopback up and its own address.
     pub fn port(&self) -> io::Result<OwnedFd> {
         let number = self.ports.fetch_add(1, Ordering::Relaxed) + 1;
         let index = Index(BRIDGE.0 + number);

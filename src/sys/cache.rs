@@ -1,19 +1,19 @@
-//! The CPU's caches: takes memory out of all of them, by an instruction that any program may execute.
+//! The CPU's caches: flushes memory from all of them, with an unprivileged instruction.
 //!
-//! Deliberately absent: their sizes. What is in none of them need not be larger than they are.
+//! Deliberately absent: their sizes. Flushed memory is in no cache, whatever its size.
 
 #[cfg(target_arch = "x86_64")]
 use core::arch::{asm, x86_64};
 
-/// Bytes of a line of every cache there is on x86_64.
+/// The line size of every cache on x86_64, in bytes.
 pub const LINE: usize = 64;
 
-/// The instruction that this CPU has for it.
+/// The flush instruction of this CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flush {
-    /// `clflush`, which every CPU has; each one waits for the one before.
+    /// `clflush`, which every CPU has; each one waits for the previous one.
     InOrder,
-    /// `clflushopt`, some forty times as fast where there are many lines.
+    /// `clflushopt`, about forty times as fast for many lines.
     Unordered,
 }
 
@@ -28,13 +28,14 @@ impl Flush {
         if has { Flush::Unordered } else { Flush::InOrder }
     }
 
-    /// Takes the line that holds this word out of all caches of all CPUs; a changed one is written to
-    /// memory. Not done before `finish`.
+    /// Flushes the line of this word from all caches of all CPUs; a modified line is written to memory.
+    /// Complete only after `finish`.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     pub fn line(self, word: &u64) {
         let address: *const u64 = word;
-        // SAFETY: the address is valid, the CPU has the instruction, and neither changes contents.
+        // SAFETY: the address is valid, the CPU has the instruction, and neither instruction changes
+        // contents.
         unsafe {
             match self {
                 Flush::InOrder => asm!("clflush [{}]", in(reg) address, options(nostack, preserves_flags)),
@@ -45,14 +46,14 @@ impl Flush {
         }
     }
 
-    /// Waits until all that was flushed is out, before anything is read again.
+    /// Waits until all flushes are complete.
     #[cfg(target_arch = "x86_64")]
     pub fn finish(self) {
-        // SAFETY: an instruction of every x86_64 CPU without operands.
+        // SAFETY: every x86_64 CPU has this instruction, which has no operands.
         unsafe { x86_64::_mm_mfence() };
     }
 
-    /// The same for all lines of these words.
+    /// Flushes all lines of these words.
     pub fn all(self, words: &[u64]) {
         for line in words.chunks(LINE / size_of::<u64>()) {
             self.line(&line[0]);

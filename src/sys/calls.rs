@@ -1,7 +1,7 @@
-//! System calls made again and again, with nothing between one and the next, so that what one of them
-//! takes can be told from how long many take. Of libc it takes only the clock.
+//! System calls repeated with nothing in between, so that the time of one can be derived from the time of
+//! many. From libc it uses only the clock.
 //!
-//! Deliberately absent: stamps, and how often is often enough.
+//! Deliberately absent: stamps, and the number of repetitions.
 
 #[cfg(target_arch = "x86_64")]
 use core::arch::asm;
@@ -15,12 +15,12 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::raw;
 
-/// Something that programs ask of the kernel.
+/// A system call, or a short sequence of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
     /// Its name in messages, tables and files.
     pub name: &'static str,
-    /// Makes it so many times; an error number for one that did not do what it should.
+    /// Makes it this many times; returns an error number if one fails.
     repeat: fn(&mut Bench<'_>, usize) -> Result<(), i32>,
 }
 
@@ -28,13 +28,13 @@ const fn call(name: &'static str, repeat: fn(&mut Bench<'_>, usize) -> Result<()
     Call { name, repeat }
 }
 
-/// Every call, in the order in which they are measured: what makes processes comes last.
+/// Every call, in the order of measurement: those that make processes come last.
 pub static ALL: [Call; 12] = [
     // Hardly more than the way into the kernel and back.
     call("getpid", |bench, times| numbered(libc::SYS_getpid, [0; 4], bench.own, times)),
-    // The same, and a number that a PID namespace translates.
+    // The same, with an id that the kernel translates for a PID namespace.
     call("getppid", |bench, times| numbered(libc::SYS_getppid, [0; 4], bench.parent, times)),
-    // libc's function, which the vDSO answers where it can read the clock.
+    // libc's function, which uses the vDSO where that can read the clock.
     call("clock_vdso", |_, times| by_libc(times)),
     call("clock_gettime", |_, times| {
         let mut time = [0u64; 2];
@@ -50,7 +50,7 @@ pub static ALL: [Call; 12] = [
         let byte = [0u8; 1];
         numbered(libc::SYS_write, [number(&bench.null), byte.as_ptr() as usize, 1, 0], 1, times)
     }),
-    // `openat` of a file in memory, from an open `/proc/self/fd`, and `close`.
+    // `openat` of a file in memory, through an open `/proc/self/fd`, and `close`.
     call("open_close", |bench, times| {
         let (directory, name) = (bench.descriptors.as_raw_fd(), &bench.file_name);
         repeated(times, || raw::open_at(directory, name, libc::O_RDONLY).map(raw::close))
@@ -61,7 +61,7 @@ pub static ALL: [Call; 12] = [
         let arguments = [number(&bench.descriptors), name, status.as_mut_ptr() as usize, 0];
         numbered(libc::SYS_newfstatat, arguments, 0, times)
     }),
-    // Of a word for which nobody waits.
+    // On a word without waiters.
     call("futex_wake", |_, times| {
         let word = 0u32;
         let wake = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
@@ -71,20 +71,20 @@ pub static ALL: [Call; 12] = [
     call("mmap_munmap", |_, times| repeated(times, map_and_unmap)),
     // One byte to another process and back.
     call("pipe_round_trip", |bench, times| bench.round_trips(times)),
-    // A process that executes a program, and its end.
+    // A process that executes a program, until it has ended.
     call("fork_exec_wait", |bench, times| repeated(times, || execute(bench.program))),
 ];
 
-/// Where a file is opened and looked up while something is timed: from this directory, and a file of
-/// `memfd_create`, which lies on the kernel's own filesystem. A path from the root would hold the permission check
-/// of the root's filesystem, which is an overlay here and none there; and a device of the host's `/dev`, where
-/// others may watch it, takes a tenth longer to open than the same device in a container's.
+/// The directory through which a file is opened and looked up while timed; the file is one of `memfd_create`,
+/// which is on a kernel-internal filesystem. A path from the root would include the permission check of the
+/// root's filesystem, which is an overlay in some subjects and not in others; and a device in the host's
+/// `/dev`, which others may watch, takes a tenth longer to open than the same device in a container.
 const DESCRIPTORS: &CStr = c"/proc/self/fd";
 const PAGE: usize = 4096;
-/// The child's way to say that it could not execute the program.
+/// The child's exit code if it could not execute the program.
 const NOT_EXECUTED: i32 = 127;
 
-/// A program to execute, all of whose pointers live as long as this process.
+/// A program to execute; all its pointers live as long as this process.
 #[derive(Debug, Clone, Copy)]
 pub struct Program<'a> {
     /// Its path.
@@ -93,11 +93,11 @@ pub struct Program<'a> {
     pub arguments: [&'a CStr; 3],
 }
 
-/// What the calls work on: descriptors that are open before anything is timed.
+/// The descriptors that the calls use, all open before anything is timed.
 #[derive(Debug)]
 pub struct Bench<'a> {
     descriptors: OwnedFd,
-    /// An empty file in memory, and its name among the descriptors.
+    /// An empty file in memory, and its name in the directory of descriptors.
     _file: OwnedFd,
     file_name: CString,
     zero: OwnedFd,
@@ -108,7 +108,7 @@ pub struct Bench<'a> {
     partner: Option<Partner>,
 }
 
-/// Another process that sends back every byte that it is sent.
+/// Another process that echoes every byte.
 #[derive(Debug)]
 struct Partner {
     pid: usize,
@@ -117,7 +117,7 @@ struct Partner {
 }
 
 impl<'a> Bench<'a> {
-    /// Opens what the calls work on.
+    /// Opens the descriptors.
     pub fn new(program: Program<'a>) -> io::Result<Bench<'a>> {
         let open = |path: &CStr, flags| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty());
         let file = memfd_create(c"dunnage", MemfdFlags::CLOEXEC)?;
@@ -137,12 +137,12 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Makes a call this often. An error number for any call that did not do what it should.
+    /// Makes a call this often; returns an error number if one fails.
     pub fn repeat(&mut self, call: Call, times: usize) -> Result<(), i32> {
         (call.repeat)(self, times)
     }
 
-    /// Starts the partner if there is none yet: outside whatever is timed by whoever calls this with zero.
+    /// Starts the partner if there is none; call it with zero first, so that the start is not timed.
     fn round_trips(&mut self, times: usize) -> Result<(), i32> {
         if self.partner.is_none() {
             self.partner = Some(Partner::start()?);
@@ -164,16 +164,16 @@ fn number(descriptor: &OwnedFd) -> usize {
     descriptor.as_raw_fd() as usize
 }
 
-/// A system call of this module so many times, each of which must return `each`.
+/// A system call made this many times, each of which must return `each`.
 fn numbered(number: libc::c_long, arguments: [usize; 4], each: usize, times: usize) -> Result<(), i32> {
-    // SAFETY: every call above gets pointers to locals of the size that it writes or reads: a byte,
-    // a `struct timespec` of two words, a `struct stat` of 18, a futex of 32 bits, a C string.
+    // SAFETY: every call above gets pointers to locals of the size that it writes or reads: a byte, a `struct
+    // timespec` of two words, a `struct stat` of 18, a futex of 32 bits, a C string.
     let sum = unsafe { again(number, arguments, times) };
     if sum == each * times { Ok(()) } else { Err(libc::EIO) }
 }
 
-/// The same system call this many times, and the sum of what was returned. Between two calls lie a move,
-/// an addition, a decrement and a branch: less than a nanosecond, and hidden behind the kernel's own work.
+/// The same system call this many times, and the sum of the return values. Between two calls there is a move,
+/// an addition, a decrement and a branch: less than a nanosecond, hidden behind the kernel's own work.
 ///
 /// # Safety
 /// As for [`raw::syscall`].
@@ -184,8 +184,8 @@ unsafe fn again(number: libc::c_long, arguments: [usize; 4], times: usize) -> us
     if times == 0 {
         return sum;
     }
-    // SAFETY: the x86_64 system call convention, in which every register but rax, rcx and r11 is kept; the
-    // caller vouches for the arguments.
+    // SAFETY: the x86_64 system call convention, which preserves every register except rax, rcx and r11; the
+    // caller guarantees the arguments.
     unsafe {
         asm!(
             "2:",
@@ -205,7 +205,7 @@ unsafe fn again(number: libc::c_long, arguments: [usize; 4], times: usize) -> us
     sum
 }
 
-/// Does something this often, until it fails. A plain loop, cheap without optimisation too.
+/// Repeats something until it fails. A plain loop, which is cheap without optimisation too.
 fn repeated(times: usize, mut once: impl FnMut() -> Result<(), i32>) -> Result<(), i32> {
     let mut left = times;
     while left > 0 {
@@ -220,7 +220,7 @@ fn by_libc(times: usize) -> Result<(), i32> {
     let mut failed = 0;
     let mut left = times;
     while left > 0 {
-        // SAFETY: libc writes one timespec. It knows the vDSO since its own start.
+        // SAFETY: libc writes one timespec. It found the vDSO when it started.
         failed |= unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
         left -= 1;
     }
@@ -236,8 +236,8 @@ pub fn has_vdso() -> bool {
 fn map_and_unmap() -> Result<(), i32> {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     let arguments = [0, PAGE, protection as usize, flags as usize, usize::MAX, 0];
-    // SAFETY: a new mapping, wherever the kernel likes, that nobody else knows; it is as large as is said and
-    // writable, and nothing refers to it when it goes.
+    // SAFETY: a new mapping at an address that the kernel chooses, as large as stated and writable; nothing
+    // refers to it when it is unmapped.
     unsafe {
         let page = raw::syscall(libc::SYS_mmap, arguments)?;
         core::ptr::write_volatile(page as *mut u8, 1);
@@ -254,7 +254,7 @@ fn execute(program: Program<'_>) -> Result<(), i32> {
     let pid = raw::fork()?;
     if pid == 0 {
         let words = [path, arguments.as_ptr() as usize, environment.as_ptr() as usize, 0, 0, 0];
-        // SAFETY: C strings, and lists of such that end with a null pointer.
+        // SAFETY: C strings, and lists of C strings that end with a null pointer.
         let _ = unsafe { raw::syscall(libc::SYS_execve, words) };
         raw::exit(NOT_EXECUTED);
     }
@@ -270,7 +270,7 @@ impl Partner {
         let ((there, to), (from, back)) = (pipe()?, pipe()?);
         let pid = raw::fork()?;
         if pid == 0 {
-            // Its own ends of ours must not keep it alive when we are gone.
+            // Inherited copies of dunnage's ends must not keep it alive when dunnage ends.
             raw::close(to.as_raw_fd());
             raw::close(from.as_raw_fd());
             let mut byte = [0u8; 1];
@@ -283,7 +283,7 @@ impl Partner {
     }
 }
 
-/// It ends at the end of its input.
+/// The partner ends at the end of its input.
 impl Drop for Partner {
     fn drop(&mut self) {
         self.to = None;

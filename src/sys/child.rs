@@ -1,4 +1,4 @@
-//! What any parent does with a child, however it was started: say how it ended, and reap it.
+//! Common to all children, however they were started: report how one ended, and reap it.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -34,7 +34,7 @@ pub(in crate::sys) fn reap(pid: i32) -> io::Result<Status> {
     })
 }
 
-/// A C string of any text without zero bytes.
+/// A C string of a text without zero bytes.
 pub(in crate::sys) fn c_string(text: &OsStr) -> io::Result<CString> {
     CString::new(text.as_bytes()).map_err(|_| {
         io::Error::new(io::ErrorKind::InvalidInput, format!("`{}` contains a zero byte", text.display()))

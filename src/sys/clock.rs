@@ -1,37 +1,37 @@
-//! The clocks: the moment now, CPU time of a process or thread in nanoseconds, and what the timer
-//! itself can resolve.
+//! The clocks: the current time, CPU time of a process or thread in nanoseconds, and the resolution of the
+//! timer.
 //!
-//! Deliberately absent: `times`, `/proc/PID/stat` and everything else that counts in 10 ms ticks.
+//! Deliberately absent: `times`, `/proc/PID/stat` and everything else that counts in ticks of 10 ms.
 
 use std::io;
 
 use super::raw;
 use crate::units::{Nanos, Stamp};
 
-/// Reads a clock as nanoseconds; `clock` must name a clock that exists.
+/// Reads a clock in nanoseconds; `clock` must exist.
 fn read(clock: libc::clockid_t) -> io::Result<u64> {
     let mut at = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `at` is a valid, writable timespec for the whole call.
+    // SAFETY: `at` is a valid, writable timespec during the call.
     if unsafe { libc::clock_gettime(clock, &mut at) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64)
 }
 
-/// The moment now on `CLOCK_MONOTONIC`, read through the vDSO: no system call where the kernel's clock source is the TSC,
-/// and nothing of libc, so that a child that shares our memory may do it too.
+/// The current time of `CLOCK_MONOTONIC`, read through the vDSO: no system call if the kernel's clock source
+/// is the TSC, and nothing from libc, so that a child that shares dunnage's memory can read it too.
 #[inline(always)]
 pub fn now() -> Stamp {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Stamp(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }
 
-/// The moment now on `CLOCK_BOOTTIME`, which goes on while the machine is suspended.
+/// The current time of `CLOCK_BOOTTIME`, which continues while the machine is suspended.
 pub fn with_suspensions() -> Stamp {
     Stamp(read(libc::CLOCK_BOOTTIME).expect("every Linux since 2.6.39 has CLOCK_BOOTTIME"))
 }
 
-/// How often the kernel looks at what runs: one by its `CONFIG_HZ`, which is the step of its coarse clock.
+/// The period of the kernel's tick, 1/`CONFIG_HZ`, which is the resolution of its coarse clock.
 pub fn tick() -> Nanos {
     let step = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
     Nanos(step.tv_sec * 1_000_000_000 + step.tv_nsec)
@@ -42,17 +42,17 @@ pub fn thread_cpu() -> Nanos {
     Nanos(raw::thread_cpu() as i64)
 }
 
-/// CPU time that all threads of process `pid` have used, those that exited included, in nanoseconds
-/// (the scheduler's `sum_exec_runtime`). Children do not count, waited for or not.
+/// CPU time that all threads of process `pid` have used, including exited ones, in nanoseconds (the
+/// scheduler's `sum_exec_runtime`). Children are not included, whether waited for or not.
 ///
-/// For a thread that is running on another CPU at this moment the kernel gives its time as of the
-/// last tick or switch: up to one tick (1 to 10 ms) short. For a process that sleeps it is exact.
+/// For a thread that is running on another CPU the kernel reports its time at the last tick or switch: up to
+/// one tick (1 to 10 ms) too little. For a sleeping process it is exact.
 ///
 /// # Errors
-/// `ESRCH` or `EINVAL` when there is no such process.
+/// `ESRCH` or `EINVAL` if the process does not exist.
 pub fn process_cpu(pid: i32) -> io::Result<Nanos> {
     let mut clock: libc::clockid_t = 0;
-    // SAFETY: `clock` is valid and writable for the whole call.
+    // SAFETY: `clock` is valid and writable during the call.
     let error = unsafe { libc::clock_getcpuclockid(pid, &mut clock) };
     if error != 0 {
         return Err(io::Error::from_raw_os_error(error));
@@ -60,16 +60,16 @@ pub fn process_cpu(pid: i32) -> io::Result<Nanos> {
     Ok(Nanos(read(clock)? as i64))
 }
 
-/// What `CLOCK_MONOTONIC` can resolve on this machine, as seen from a program.
+/// The resolution of `CLOCK_MONOTONIC` on this machine, as a program sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerFloor {
-    /// The smallest step other than zero between two readings in a row.
+    /// The smallest nonzero step between two consecutive readings.
     pub step: Nanos,
     /// The mean cost of one reading.
     pub cost: Nanos,
 }
 
-/// Estimates the timer's floor from 20,000 readings in a row (0.5 to 10 ms).
+/// Estimates the timer's floor from 20,000 consecutive readings (0.5 to 10 ms).
 pub fn timer_floor() -> TimerFloor {
     const READINGS: u64 = 20_000;
     let first = now();

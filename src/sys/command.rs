@@ -1,25 +1,25 @@
-//! What the probe needs to start somebody's command and to wait for it, without libc: a fork, an exec, the
-//! end of a child with what it used.
+//! What the probe needs to start a user's command and wait for it, without libc: fork, exec, and the end of a
+//! child with its resource usage.
 
 use core::ffi::{CStr, c_char};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::raw::{self, syscall};
 
-/// Has standard output go to this file from now on; gives what it was.
+/// Redirects standard output to this file; returns the previous one.
 pub fn exchange_output(file: &OwnedFd) -> Result<OwnedFd, i32> {
     let closes = libc::F_DUPFD_CLOEXEC as usize;
-    // SAFETY: duplicates a descriptor of ours to one that nobody has.
+    // SAFETY: duplicates an open descriptor to an unused number.
     let before = unsafe { syscall(libc::SYS_fcntl, [1, closes, 3, 0, 0, 0]) }?;
     // SAFETY: it was just made, and nothing else owns it.
     let before = unsafe { OwnedFd::from_raw_fd(before as i32) };
-    // SAFETY: standard output is nobody's own, and stays open.
+    // SAFETY: no object owns standard output, which stays open.
     unsafe { syscall(libc::SYS_dup2, [file.as_raw_fd() as usize, 1, 0, 0, 0, 0]) }?;
     Ok(before)
 }
 
-/// Collects ends of children from a descriptor instead of a handler; who has no parent any more becomes
-/// our child.
+/// Receives the ends of children through a descriptor instead of a handler; orphaned descendants become
+/// children of this process.
 pub fn collect_children() -> Result<OwnedFd, i32> {
     let _ = raw::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
     let fd = raw::signal_descriptor(raw::mask_of(libc::SIGCHLD), libc::SFD_NONBLOCK)?;
@@ -27,7 +27,7 @@ pub fn collect_children() -> Result<OwnedFd, i32> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// What is to be executed.
+/// A program to execute.
 #[derive(Debug)]
 pub struct Program<'a> {
     path: &'a CStr,
@@ -38,8 +38,8 @@ pub struct Program<'a> {
 }
 
 impl<'a> Program<'a> {
-    /// The file, its arguments (its own name the first), its environment, what become its standard input, output and
-    /// error, and where the error number goes if it cannot be executed.
+    /// The file, its arguments (its own name first), its environment, its standard input, output and error,
+    /// and where the error number goes if it cannot be executed.
     pub fn new(
         path: &'a CStr,
         [arguments, environment]: [&[&'a CStr]; 2],
@@ -52,10 +52,9 @@ impl<'a> Program<'a> {
     }
 }
 
-/// Forks a child that executes a program, or ends at once without one. Gives the child's process id.
-///
-/// The child shares no memory with us, so that the pages it has before it executes are few: only what we
-/// wrote to ourselves.
+/// Forks a child that executes a program, or ends at once without one. Returns the child's process id.
+/// 
+/// The child does not share memory with the probe, so before it executes it has few pages of its own: only those that the probe has written to.
 pub fn fork(program: Option<&Program<'_>>) -> Result<i32, i32> {
     let born = raw::fork()?;
     if born != 0 {
@@ -64,12 +63,12 @@ pub fn fork(program: Option<&Program<'_>>) -> Result<i32, i32> {
     let Some(program) = program else { raw::exit(0) };
     let _ = raw::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as usize);
     for (target, fd) in program.streams.into_iter().enumerate() {
-        // SAFETY: duplicates a descriptor of ours.
+        // SAFETY: duplicates an open descriptor.
         let _ = unsafe { syscall(libc::SYS_dup2, [fd as usize, target, 0, 0, 0, 0]) };
     }
     raw::signal_mask(libc::SIG_SETMASK, 0);
     let lists = [program.arguments.as_ptr() as usize, program.environment.as_ptr() as usize];
-    // SAFETY: a valid C string and two lists of such that end with a null pointer.
+    // SAFETY: a valid C string and two lists of C strings that end with a null pointer.
     let refused =
         unsafe { syscall(libc::SYS_execve, [program.path.as_ptr() as usize, lists[0], lists[1], 0, 0, 0]) };
     let errno = refused.err().unwrap_or(0);
@@ -77,10 +76,10 @@ pub fn fork(program: Option<&Program<'_>>) -> Result<i32, i32> {
     raw::exit(127)
 }
 
-/// What became of a child.
+/// The end of a reaped child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reaped {
-    /// As `wait4` gives it.
+    /// As returned by `wait4`.
     pub status: i32,
     /// CPU time in user mode, in microseconds.
     pub user: i64,
@@ -90,7 +89,8 @@ pub struct Reaped {
     pub most_memory: i64,
 }
 
-/// Reaps a child, or any with -1; none where it has not ended yet and `options` (`WNOHANG`) says not to wait for it.
+/// Reaps a child, or any child with -1; `None` if it has not ended yet and `options` (`WNOHANG`) says not to
+/// wait.
 pub fn reap(pid: i32, options: i32) -> Result<Option<Reaped>, i32> {
     // SAFETY: plain numbers, for which zero is valid.
     let mut usage: libc::rusage = unsafe { core::mem::zeroed() };

@@ -1,11 +1,11 @@
-//! Starts a program as another user, without a program in between that changes the user: nothing
-//! but the system calls of a login lies between the stamp and the program.
+//! Starts a program as another user, without an intermediate program that changes the user: between the stamp
+//! and the program there are only the system calls of a login.
 //!
-//! `posix_spawn` cannot change the user. So the child is cloned as it clones it, sharing our memory
-//! while we stand still, and makes the calls that were written down before the stamp: limits, groups,
-//! user, working directory, streams, signals, program. What the kernel refuses is named by its step.
-//!
+//! `posix_spawn` cannot change the user. So the child is cloned in the same way, sharing dunnage's memory
+//! while dunnage is suspended, and makes a list of calls that was prepared before the stamp: limits, groups,
+//! user, working directory, streams, signals, program. If the kernel refuses one, the error names its step.
 //! Deliberately absent: who a user is and what limits a login has (the caller asks), a session, a
+//! Deliberately absent: the user's ids and the limits of a login (the caller finds them), a session, a
 //! keyring, a cgroup, a terminal.
 
 use std::path::PathBuf;
@@ -13,19 +13,19 @@ use std::path::PathBuf;
 use super::raw;
 use super::steps::{Argument, Step, number, text};
 
-/// For steps that concern no path.
+/// For steps without a path.
 const NOTHING: &str = "";
 
-/// Who a program is to be, and with what.
+/// The user that a program runs as, and their environment in the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The user.
     pub user: u32,
-    /// The user's own group.
+    /// The user's primary group.
     pub group: u32,
-    /// All groups, the own one among them.
+    /// All groups, including the primary one.
     pub groups: Vec<u32>,
-    /// The limits to set; others stay as ours are.
+    /// The limits to set; others are inherited from dunnage.
     pub limits: Vec<Limit>,
     /// The working directory, which the user must be able to enter.
     pub directory: PathBuf,
@@ -36,11 +36,11 @@ pub struct Identity {
 /// A resource limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// The resource, by the kernel's number.
+    /// The resource's number in the kernel.
     pub resource: u32,
-    /// The limit in force.
+    /// The soft limit, which is in force.
     pub soft: u64,
-    /// How far the process itself may raise it.
+    /// The hard limit, up to which the process itself may raise the soft one.
     pub hard: u64,
 }
 
@@ -64,7 +64,7 @@ const RESOURCES: [(&str, libc::__rlimit_resource_t); 16] = [
     ("Max realtime timeout", libc::RLIMIT_RTTIME),
 ];
 
-/// The limits in the text of a `/proc/PID/limits`; nothing unless every known resource is in it.
+/// The limits in the text of a `/proc/PID/limits`; `None` unless it has every known resource.
 pub fn limits_in(text: &str) -> Option<Vec<Limit>> {
     let value = |word: &str| if word == "unlimited" { Some(libc::RLIM_INFINITY) } else { word.parse().ok() };
     let limit = |(name, resource): (&str, u32)| {
@@ -75,7 +75,7 @@ pub fn limits_in(text: &str) -> Option<Vec<Limit>> {
 }
 
 impl Identity {
-    /// The calls from the clone on; what root alone may do comes first. The directory holds no zero byte.
+    /// The calls after the clone; those that only root may make come first. The directory has no zero byte.
     pub(in crate::sys) fn steps(&self) -> Vec<Step> {
         let mut steps: Vec<Step> = self.limits.iter().map(set_limit).collect();
         let user = || number(self.user);
@@ -92,7 +92,7 @@ impl Identity {
     }
 }
 
-/// As the kernel's structure of 32-bit numbers, in 64-bit words.
+/// The kernel's array of 32-bit numbers, in 64-bit words.
 fn packed(groups: &[u32]) -> Box<[u64]> {
     let word = |pair: &[u32]| u64::from(pair[0]) | u64::from(pair.get(1).copied().unwrap_or(0)) << 32;
     groups.chunks(2).map(word).collect()
@@ -105,9 +105,9 @@ fn set_limit(limit: &Limit) -> Step {
     Step::call("set the limit", name, libc::SYS_prlimit64, [number(0), number(limit.resource), values])
 }
 
-/// A process whose memory is shared with one that changed its user counts as secret from then on:
-/// its files in `/proc` become root's, and nobody may trace it. Between clone and exec that is right;
-/// afterwards we are as open as before.
+/// A process becomes undumpable when another one that shares its memory changes its user: its files in
+/// `/proc` become root's, and it cannot be traced. Between clone and exec that is right; afterwards this
+/// makes dunnage dumpable again.
 pub(in crate::sys) fn stay_readable() {
     let _ = raw::prctl(libc::PR_SET_DUMPABLE, 1);
 }

@@ -1,4 +1,4 @@
-//! Resource limits of this process, and whether it may raise them.
+//! Resource limits of this process, and whether it can raise them.
 
 use rustix::process::{Resource, getrlimit};
 
@@ -21,8 +21,8 @@ pub fn processes() -> u64 {
     getrlimit(Resource::Nproc).maximum.unwrap_or(u64::MAX)
 }
 
-/// The same as far as podman can ask for it: it lowers the limit to the number of process ids before it
-/// calls the runtime, which then may not raise it again.
+/// The same, at most the number of process ids: podman lowers its limit to that number before it calls the
+/// runtime, which then cannot raise it again.
 pub fn processes_within_ids() -> u64 {
     match processes() {
         u64::MAX => u64::MAX,
@@ -30,7 +30,7 @@ pub fn processes_within_ids() -> u64 {
     }
 }
 
-/// How many process ids the kernel gives out; without a limit where that cannot be read.
+/// The kernel's number of process ids; unlimited if it cannot be read.
 pub fn process_ids() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
     text.trim().parse().unwrap_or(u64::MAX)

@@ -1,17 +1,17 @@
-//! Network interfaces by rtnetlink, as steps: a pair of them (veth), a bridge, and what makes one a
-//! port of the other. Requests are bytes written down before; each is followed by the step that
-//! receives its acknowledgement, so that the kernel's refusal is the step's.
+//! Network interfaces through rtnetlink, as steps: veth pairs, bridges, and the port of a bridge. Requests
+//! are prepared as bytes; each is followed by a step that receives its acknowledgement, so that a refusal by
+//! the kernel is an error of that step.
 //!
-//! Interfaces are named by an index that the request itself chooses, which is possible in a network
-//! namespace that was just made. Deliberately absent: routes, and interfaces of the host.
+//! Interfaces are identified by an index that the request itself chooses, which is possible in a new network
+//! namespace. Deliberately absent: routes, and interfaces of the host.
 
 use std::net::Ipv4Addr;
 use std::os::fd::RawFd;
 
 use super::steps::{Argument, Step, number};
 
-/// A netlink socket at a number that is known before there is one: descriptors of a child are its
-/// own, so any free number will do.
+/// A netlink socket with a descriptor number chosen in advance: a child has its own table of descriptors, so
+/// any free number will do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Socket(pub RawFd);
 
@@ -21,12 +21,12 @@ pub struct Index(pub u32);
 
 const OPEN: &str = "open netlink socket";
 const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
-/// Of an interface, whose flags stay as they are.
+/// Of an interface whose flags do not change.
 const NO_FLAGS: u32 = 0;
 /// The attribute of `IFLA_INFO_DATA` that describes the other end of a veth pair.
 const VETH_INFO_PEER: u16 = 1;
 
-/// As `ip link set lo up` does, by the older of the two ways, which is a single call.
+/// Like `ip link set lo up`, but with the older interface, which is a single call.
 pub fn loopback_up() -> Vec<Step> {
     let request: Box<[u64]> = Box::new([
         u64::from_ne_bytes(*b"lo\0\0\0\0\0\0"),
@@ -44,14 +44,14 @@ pub fn loopback_up() -> Vec<Step> {
     ]
 }
 
-/// What a child calls a descriptor of its own from now on: the one opened last goes to this number.
+/// Gives the descriptor opened last this number in the child.
 pub fn keep_at(target: RawFd) -> [Step; 2] {
     let duplicate = Step::call("keep descriptor", "", libc::SYS_dup2, [number(0usize), number(target)]);
     [duplicate.on_descriptor(), Step::close()]
 }
 
 impl Socket {
-    /// Steps that open it in the network namespace in which they are made.
+    /// Steps that open it in the current network namespace.
     pub fn open(self) -> Vec<Step> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         let arguments = [number(libc::AF_NETLINK), number(kind), number(libc::NETLINK_ROUTE)];
@@ -65,8 +65,8 @@ impl Socket {
         self.create("create bridge", index, name, kind)
     }
 
-    /// Makes a pair of interfaces, the other end of which lies in the network namespace of this
-    /// descriptor and has the same index there.
+    /// Makes a pair of interfaces; the other end is in the network namespace of this descriptor and has the
+    /// same index there.
     pub fn create_pair(self, index: Index, [name, peer]: [&str; 2], namespace: RawFd) -> [Step; 2] {
         let mut other = Attributes(interface(index, NO_FLAGS).to_vec());
         other = other.text(libc::IFLA_IFNAME, peer).number(libc::IFLA_NET_NS_FD, namespace as u32);
@@ -111,14 +111,14 @@ impl Socket {
         self.ask("add address", &address.to_string(), (libc::RTM_NEWADDR, CREATE), of, attributes)
     }
 
-    /// Removes an interface, and the other end of a pair with it.
+    /// Removes an interface, and with it the other end of a pair.
     pub fn delete(self, index: Index) -> [Step; 2] {
         let this = interface(index, NO_FLAGS);
         self.ask("remove interface", "", (libc::RTM_DELLINK, 0), this, Attributes::default())
     }
 
-    /// Sends a request of this kind and with these flags, about something, and receives its acknowledgement. The
-    /// kernel does the work while it is sent.
+    /// Sends a request of this kind with these flags, and receives its acknowledgement. The kernel does the
+    /// work during the send.
     fn ask<const N: usize>(
         self,
         name: &'static str,
@@ -141,7 +141,7 @@ fn message(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
     let mut bytes = ((HEADER + body.len()) as u32).to_ne_bytes().to_vec();
     bytes.extend(kind.to_ne_bytes());
     bytes.extend(flags.to_ne_bytes());
-    // Sequence number, and the kernel as the other side.
+    // Sequence number, and the kernel as the destination.
     bytes.extend([0; 8]);
     bytes.extend(body);
     bytes
@@ -156,7 +156,7 @@ fn interface(Index(index): Index, flags: u32) -> [u8; 16] {
     bytes
 }
 
-/// Attributes one behind the other, each padded to four bytes.
+/// A sequence of attributes, each padded to four bytes.
 #[derive(Default)]
 struct Attributes(Vec<u8>);
 
@@ -183,7 +183,7 @@ impl Attributes {
     }
 }
 
-/// Bytes as words, which steps keep where the kernel may read them.
+/// Bytes as words, in the form in which steps keep memory that the kernel reads.
 fn words(bytes: &[u8]) -> Box<[u64]> {
     let word = |chunk: &[u8]| {
         let mut word = [0; 8];
@@ -215,7 +215,7 @@ mod tests {
         let steps: Vec<_> =
             socket.open().into_iter().chain(socket.delete(Index(i32::MAX as u32 - 3))).collect();
         let error = run_all(&steps).1.unwrap_err();
-        // Root hears that there is no such interface; others that they may not remove any.
+        // For root the interface does not exist; other users may not remove any.
         assert!([libc::ENODEV, libc::EPERM].contains(&error.errno), "{error}");
         assert_eq!(error.step, "remove interface");
         // SAFETY: closes the descriptor that the steps above put at this number.

@@ -1,5 +1,5 @@
-//! Loop devices: a file as a block device. Each detaches itself when nobody holds it open and nothing of it is
-//! mounted, so that a killed process leaves none.
+//! Loop devices: a file as a block device. A device detaches automatically when no process has it open and
+//! nothing on it is mounted, so a killed process leaves none.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,11 +13,11 @@ const LOOP_SET_STATUS64: libc::c_ulong = 0x4C04;
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
 const LO_FLAGS_AUTOCLEAR: u8 = 4;
 
-/// The size of a `struct loop_info64`, and where its flags begin.
+/// The size of a `struct loop_info64`, and the offset of its flags.
 const INFO: usize = 232;
 const FLAGS: usize = 52;
 
-/// A loop device that is held open.
+/// An open loop device.
 pub(crate) struct LoopDevice {
     pub(crate) path: PathBuf,
     _open: File,
@@ -32,7 +32,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 impl LoopDevice {
-    /// Attaches a file to a device that is free.
+    /// Attaches a file to a free device.
     pub(crate) fn attach(file: &Path) -> io::Result<LoopDevice> {
         let file = open(file)?;
         let control = open(Path::new("/dev/loop-control"))?;
@@ -43,7 +43,7 @@ impl LoopDevice {
             let device = open(&path)?;
             // SAFETY: both descriptors are open.
             match done(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_SET_FD, file.as_raw_fd()) }) {
-                // Somebody else took it in between.
+                // Another process took it meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => continue,
                 attached => attached?,
             };
@@ -72,7 +72,7 @@ pub(crate) fn of_file(file: &Path) -> Vec<PathBuf> {
     devices.filter_map(of).collect()
 }
 
-/// Detaches a device, at once or when what is mounted of it is not any more.
+/// Detaches a device, at once or when nothing on it is mounted any more.
 pub(crate) fn detach(device: &Path) -> io::Result<()> {
     let device = open(device)?;
     // SAFETY: takes no argument.

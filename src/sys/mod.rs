@@ -1,5 +1,5 @@
-//! The only unsafe code and raw system calls of the program. Each file wraps one group of calls
-//! into something that cannot be misused; nothing here knows of subjects or experiments.
+//! The only unsafe code and raw system calls of the program. Each file wraps one group of calls in a safe
+//! interface; nothing here depends on subjects or experiments.
 
 pub mod accounting;
 pub mod affinity;

@@ -1,4 +1,4 @@
-//! Network namespaces of this process's threads.
+//! Network namespaces for threads of this process.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,8 +8,8 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space,
 use super::link::loopback_up;
 use super::steps::run_all;
 
-/// Does something on a thread of its own in a new network namespace, in which the loopback interface is up. What
-/// is started there stays in it, and it is gone when the last of that has ended.
+/// Runs `work` on a separate thread in a new network namespace with the loopback interface up. What is
+/// started there stays in the namespace, which disappears with its last process.
 pub(crate) fn in_a_new_one<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     on_a_thread(|| {
         // SAFETY: changes the namespace of this thread only, which does nothing else before it ends.
@@ -19,7 +19,7 @@ pub(crate) fn in_a_new_one<T: Send>(work: impl FnOnce() -> T + Send) -> io::Resu
     })
 }
 
-/// Does something on a thread of its own in this network namespace. What is started there stays in it.
+/// Runs `work` on a separate thread in this network namespace. What is started there stays in it.
 pub(crate) fn within<T: Send>(
     namespace: &OwnedFd,
     work: impl FnOnce() -> io::Result<T> + Send,

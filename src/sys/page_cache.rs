@@ -1,8 +1,8 @@
-//! The kernel's cache of files: how much is in it, whether a file is, and emptying it. That hits everybody
-//! on the machine, so whoever calls `empty` has been told to by a person.
+//! The kernel's page cache: its size, how much of a file is in it, and emptying it. That affects the whole
+//! machine, so callers of `empty` need the user's explicit request.
 //!
-//! Deliberately absent: a check that everything is gone. Pages that somebody has mapped, as every running
-//! program's, stay, and so does what is written meanwhile.
+//! Deliberately absent: a check that everything is gone. Mapped pages, such as those of every running
+//! program, stay, and so does what is written meanwhile.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -11,37 +11,37 @@ use std::ptr;
 
 use rustix::mm::{self, MapFlags, ProtFlags};
 
-/// Where the kernel is told.
+/// The file that empties the cache.
 pub const SWITCH: &str = "/proc/sys/vm/drop_caches";
 
 const PAGE: usize = 4096;
 
-/// Whether we may empty it; does nothing.
+/// Whether dunnage may empty it; does nothing.
 pub fn may_be_emptied() -> io::Result<()> {
     OpenOptions::new().write(true).open(SWITCH).map(drop)
 }
 
-/// Writes out what waits to be written, then drops pages, directory entries and inodes.
+/// Writes dirty pages back, then drops pages, directory entries and inodes.
 pub fn empty() -> io::Result<()> {
     let mut switch = OpenOptions::new().write(true).open(SWITCH)?;
     rustix::fs::sync();
     switch.write_all(b"3\n")
 }
 
-/// Bytes in the cache, by the line `Cached` of `/proc/meminfo`.
+/// Bytes in the cache, from the line `Cached` of `/proc/meminfo`.
 pub fn bytes() -> io::Result<u64> {
     let text = fs::read_to_string("/proc/meminfo")?;
     bytes_in(&text, "Cached:").ok_or_else(|| io::Error::other("`/proc/meminfo` has no line `Cached`"))
 }
 
-/// The bytes in the line of this name, which tells kilobytes.
+/// The bytes in the line with this name, which has kilobytes.
 pub(super) fn bytes_in(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }
 
-/// How many pages of a file are in the cache. Reads none of them. For files of our own: the kernel tells
-/// others nothing but that all are.
+/// How many pages of a file are in the cache, without reading any. Only for dunnage's own files: for other
+/// files the kernel reports all pages as resident.
 pub fn resident(path: &Path) -> io::Result<usize> {
     let file = File::open(path)?;
     let length = file.metadata()?.len() as usize;
@@ -49,8 +49,8 @@ pub fn resident(path: &Path) -> io::Result<usize> {
         return Ok(0);
     }
     let mut pages = vec![0u8; length.div_ceil(PAGE)];
-    // SAFETY: a new read-only mapping that is never read from, unmapped at once; `pages` has a byte for
-    // each of its pages, and the kernel writes no more.
+    // SAFETY: a new read-only mapping that is never read, unmapped at once; `pages` has one byte for each of
+    // its pages, and the kernel writes no more.
     unsafe {
         let base = mm::mmap(ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, &file, 0)?;
         let told = libc::mincore(base, length, pages.as_mut_ptr());

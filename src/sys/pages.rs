@@ -1,22 +1,23 @@
-//! Memory for work on which the size of pages tells: anonymous pages, kept until the process ends.
+//! Memory for work that depends on the page size: anonymous pages, kept until the process ends.
 //!
-//! Deliberately absent: giving them back. The probe maps once and ends soon.
+//! Deliberately absent: unmapping. The probe maps once and ends soon.
 
 use std::io;
 
 use super::page_cache::bytes_in;
 use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 
-/// Maps so many words of zeros, readable and writable, that nobody else has, on pages of 4 KiB also where the kernel
-/// would prefer huge ones. Nothing is touched yet.
+/// Maps this many words of zeros, readable, writable and private, on pages of 4 KiB even where the kernel
+/// prefers huge ones. No page is touched yet.
 ///
 /// # Errors
-/// The kernel's, where there is no memory.
+/// The kernel's, if there is not enough memory.
 pub fn map(words: usize) -> io::Result<&'static mut [u64]> {
     let bytes = words * size_of::<u64>();
     let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a fresh private mapping that overlaps nothing, zeroed, aligned to a page, never unmapped, and nobody
-    // else's. The advice changes no contents; a kernel without huge pages refuses it, and has none either way.
+    // SAFETY: a new private mapping that overlaps nothing, zeroed, page-aligned, never unmapped, and not
+    // shared. The advice changes no contents; a kernel without huge pages refuses it, and has none either
+    // way.
     unsafe {
         let base = mm::mmap_anonymous(std::ptr::null_mut(), bytes, protection, MapFlags::PRIVATE)?;
         let _ = mm::madvise(base, bytes, Advice::LinuxNoHugepage);
@@ -24,7 +25,7 @@ pub fn map(words: usize) -> io::Result<&'static mut [u64]> {
     }
 }
 
-/// How many bytes of this process lie on huge pages; none where the kernel does not say.
+/// How many bytes of this process are on huge pages; `None` if the kernel does not report it.
 pub fn huge_bytes() -> Option<u64> {
     bytes_in(&std::fs::read_to_string("/proc/self/smaps_rollup").ok()?, "AnonHugePages:")
 }

@@ -1,5 +1,5 @@
-//! Processes as descriptors, and waiting for the first of several descriptors. Deliberately absent: what a child that
-//! shares our memory does, and the probe, which make their own system calls.
+//! pidfds, and waiting for the first of several descriptors. Deliberately absent: the probe, and a child that
+//! shares dunnage's memory, which make their own system calls.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,29 +13,29 @@ use rustix::time::Timespec;
 use super::clock;
 use crate::units::Nanos;
 
-/// Opens a descriptor that becomes readable when the process ends.
+/// Opens a pidfd, which becomes readable when the process ends.
 pub fn open(pid: i32) -> io::Result<OwnedFd> {
     Ok(pidfd_open(Pid::from_raw(pid).ok_or(Errno::INVAL)?, PidfdFlags::empty())?)
 }
 
-/// Sends a signal to the process that the descriptor holds, whatever its number stands for by now.
+/// Sends a signal to the process of the pidfd, even if its id has been reused.
 pub fn signal(process: &OwnedFd, signal: i32) -> io::Result<()> {
     Ok(pidfd_send_signal(process, Signal::from_named_raw(signal).ok_or(Errno::INVAL)?)?)
 }
 
-/// No wait is longer than this in one piece, so that one that took longer shows that we did not run.
+/// The longest single wait, so that a longer one shows that dunnage did not run.
 const PIECE: Nanos = Nanos(100_000_000);
 
-/// By how much the latest wake-up was late since it was last asked for.
+/// The largest delay of a wake-up since it was last read.
 static LATENESS: AtomicI64 = AtomicI64::new(0);
 
-/// By how many nanoseconds at most this process was woken too late since this was last asked, in any thread and any wait:
-/// how long it was stopped, or the machine was suspended or paused, where it was.
+/// The largest delay in nanoseconds of a wake-up of this process since the last call, in any thread and any
+/// wait: how long it was stopped, or the machine was suspended or paused.
 pub fn take_lateness() -> Nanos {
     Nanos(LATENESS.swap(0, Ordering::Relaxed))
 }
 
-/// Waits for events; whether there was one in time. None where a signal came.
+/// Waits for events; returns whether one came in time. Also returns early, without an event, after a signal.
 pub(super) fn poll(fds: &mut [PollFd<'_>], time: Nanos) -> bool {
     let mut left = time;
     loop {

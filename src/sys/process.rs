@@ -11,16 +11,16 @@ use super::pidfd;
 use super::socket::{Patience, READABLE, Waited};
 use crate::units::Nanos;
 
-/// A process that was found running.
+/// A running process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its id.
+    /// Its process id.
     pub pid: i32,
-    /// Its parent's id.
+    /// Its parent's process id.
     pub parent: i32,
     /// The name of its first thread, at most 15 bytes.
     pub name: String,
-    /// What it executes, where we may know.
+    /// Its executable, if that can be read.
     pub executable: Option<PathBuf>,
     /// When it started, in clock ticks after boot.
     start_ticks: u64,
@@ -43,7 +43,7 @@ fn all() -> impl Iterator<Item = Process> {
     ids().filter_map(read)
 }
 
-/// The processes that hold a file open whose path is one of these, as far as we may know.
+/// The processes that have a file with one of these paths open, as far as it can be read.
 pub fn holding(is_wanted: &dyn Fn(&Path) -> bool) -> impl Iterator<Item = i32> {
     let holds = |pid: &i32| {
         let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
@@ -52,16 +52,17 @@ pub fn holding(is_wanted: &dyn Fn(&Path) -> bool) -> impl Iterator<Item = i32> {
     ids().filter(holds)
 }
 
-/// The process that listens on a Unix socket, as the kernel remembers it from the call to `listen`.
+/// The process that listens on a Unix socket, as the kernel recorded it at the call to `listen`.
 pub fn listening_on(socket: &Path) -> Option<i32> {
     at_the_other_end(&UnixStream::connect(socket).ok()?)
 }
 
-/// The process at the other end of a connection, as the kernel remembers it from the call to `connect` or `listen`.
+/// The process at the other end of a connection, as the kernel recorded it at the call to `connect` or
+/// `listen`.
 pub(crate) fn at_the_other_end(stream: &UnixStream) -> Option<i32> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut size = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: `peer` has the type and `size` the size that this option fills.
+    // SAFETY: `peer` and `size` have the type and the size that this option writes.
     let done = unsafe {
         libc::getsockopt(
             stream.as_raw_fd(),
@@ -74,7 +75,7 @@ pub(crate) fn at_the_other_end(stream: &UnixStream) -> Option<i32> {
     (done == 0 && peer.pid > 0).then_some(peer.pid)
 }
 
-/// One process, if it is there.
+/// One process, if it exists.
 pub fn read(pid: i32) -> Option<Process> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (before, after) = stat.rsplit_once(')')?;
@@ -89,12 +90,12 @@ pub fn read(pid: i32) -> Option<Process> {
     })
 }
 
-/// Kills every process that executes `client` (itself, or as a script) with `argument` among its
-/// arguments, as a whole. The argument must be one that nobody else uses.
+/// Kills every process, with its whole thread group, that executes `client` (itself, or as a script) with
+/// `argument` among its arguments. The argument must be unique to dunnage.
 pub fn kill_clients(client: &Path, argument: &str) {
     for process in all() {
         let Ok(held) = pidfd::open(process.pid) else { continue };
-        // Read after the process is held, so that its id cannot have become another's.
+        // Read after the pidfd is open, so that its id cannot belong to another process.
         let line = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
         let words: Vec<&[u8]> = line.split(|&byte| byte == 0).collect();
         let executes = words.iter().take(2).any(|word| *word == client.as_os_str().as_bytes());
@@ -104,11 +105,11 @@ pub fn kill_clients(client: &Path, argument: &str) {
     }
 }
 
-/// Kills every process with `token` in its command line, and all that descend from them, until there is none.
-/// The token must be one that nobody else uses; this process is spared.
+/// Kills every process with `token` in its command line, and their descendants, until none is left. The token
+/// must be unique to dunnage; this process is spared.
 pub fn kill_bearing(token: &str) {
     let own = std::process::id() as i32;
-    // Each may start another one before it is killed; more generations than this nobody makes.
+    // Each may start another one before it is killed, but not for this many generations.
     for _ in 0..100 {
         let mut family: Vec<i32> = bearing(token).into_iter().map(|process| process.pid).collect();
         let processes: Vec<Process> = all().collect();
@@ -130,7 +131,7 @@ pub fn kill_bearing(token: &str) {
     }
 }
 
-/// Processes with `token` in their command lines, this one excepted. Zombies have none.
+/// Processes with `token` in their command lines, except this one. Zombies have no command line.
 pub fn bearing(token: &str) -> Vec<Process> {
     let own = std::process::id() as i32;
     let bears = |process: &Process| {
@@ -140,10 +141,10 @@ pub fn bearing(token: &str) -> Vec<Process> {
     all().filter(|process| process.pid != own && bears(process)).collect()
 }
 
-/// How long the end of a process may take that was killed.
+/// How long a killed process may take to end.
 const KILLED: Nanos = Nanos::from_millis(10_000);
 
-/// Waits until the process that the descriptor holds has ended; whether it has.
+/// Waits until the process of the pidfd has ended; returns whether it has.
 pub fn await_end(process: &OwnedFd, allowed: Nanos) -> bool {
     Patience::new(allowed, None).wait(process, READABLE, allowed).is_ok_and(|waited| waited == Waited::Ready)
 }
@@ -161,7 +162,7 @@ fn is_executable(path: &Path) -> bool {
 }
 
 impl Process {
-    /// When it started, in clock ticks after boot: with the id, what tells it from all others.
+    /// When it started, in clock ticks after boot; together with the id it is unique.
     pub fn started(&self) -> u64 {
         self.start_ticks
     }

@@ -1,29 +1,29 @@
-//! System calls without libc's wrappers, for code that runs where libc must not be touched: the
-//! probe before its message is out, and the child that becomes a container while it still shares
-//! its parent's memory. No allocation, no `errno`: results are the kernel's own. Those that the probe of a launch makes
-//! are of the crate that it is.
+//! System calls without libc's wrappers, for code that must not touch libc: the probe before its message is
+//! sent, and the child that becomes a container while it still shares its parent's memory. No allocation, no
+//! `errno`: results are the kernel's own. The probe of a launch is a separate crate with its own system
+//! calls.
 
 pub use dunnage_launch::calls::*;
 
-/// The fourteen capabilities of Docker's default, as the bit set that the kernel shows: chown, dac_override, fowner,
+/// The fourteen capabilities of Docker's default as the kernel's bit set: chown, dac_override, fowner,
 /// fsetid, kill, setgid, setuid, setpcap, net_bind_service, net_raw, sys_chroot, mknod, audit_write, setfcap.
 pub const DOCKER_CAPABILITIES: u64 = 0xa804_25fb;
 
-/// CPU time of the calling thread in nanoseconds, by the scheduler's own count. The kernel charges the time up
-/// to this call to the thread's cgroup too.
+/// CPU time of the calling thread in nanoseconds, from the scheduler. The kernel charges the time up to this
+/// call to the thread's cgroup too.
 pub fn thread_cpu() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// What `fork` returns: in the child zero. It has a copy of everything and goes on from here; it must make raw
-/// system calls only, since other threads of the parent may hold whatever locks there are.
+/// Like `fork`, returns zero in the child. The child has a copy of everything and continues from here; it
+/// must make only raw system calls, since other threads of the parent may hold locks.
 pub fn fork() -> Result {
-    // SAFETY: a clone without flags and stack is a fork: parent and child go on with memory of their own.
+    // SAFETY: a clone without flags and stack is a fork: parent and child continue with separate memory.
     unsafe { syscall(libc::SYS_clone, [libc::SIGCHLD as usize, 0, 0, 0, 0, 0]) }
 }
 
-/// Waits for a child, or any with -1: its process id, zero where it has not ended yet and is not waited for, and
-/// its status.
+/// Waits for a child, or any child with -1: returns its process id, or zero if it has not ended and the call
+/// does not wait, and its status.
 pub fn wait(
     pid: usize,
     options: i32,

@@ -1,5 +1,5 @@
-//! Ctrl-C, as something that can be waited for together with a child. The signals are blocked, so
-//! they interrupt no measurement at an arbitrary instruction; children start with a clean mask.
+//! Ctrl-C as an event that can be waited for together with a child. The signals are blocked, so they do not
+//! interrupt a measurement at an arbitrary instruction; children start with an empty mask.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -10,41 +10,39 @@ use rustix::event::{PollFd, PollFlags};
 use super::{pidfd, raw};
 use crate::units::Nanos;
 
-/// Whether a stop was ever asked for. One for the whole process: the signal can be taken from any of
-/// the descriptors, and whoever takes it must not keep it from the others.
+/// Whether the user has ever interrupted. It is shared by the whole process: any of the descriptors can
+/// receive the signal, and the others must learn of it.
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// A pollable descriptor that becomes readable when the person wants to stop.
+/// A pollable descriptor that becomes readable when the user interrupts.
 #[derive(Debug)]
 pub struct Interrupts {
     fd: OwnedFd,
 }
 
-/// What waiting for the end of a process came to.
+/// The result of waiting for the end of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awaited {
     /// It has ended.
     Ended,
-    /// The person asked to stop.
+    /// The user interrupted.
     Interrupted,
     /// The time allowed ran out.
     TimedOut,
 }
 
 impl Interrupts {
-    /// Blocks SIGINT, SIGTERM and SIGHUP in this thread and those it starts later, and collects
-    /// them here.
+    /// Blocks SIGINT, SIGTERM and SIGHUP in this thread and in threads started later, and receives them here.
     pub fn install() -> io::Result<Interrupts> {
         let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].map(raw::mask_of);
         let signals = signals.into_iter().fold(0, |all, one| all | one);
         let fd = raw::signal_descriptor(signals, libc::SFD_NONBLOCK).map_err(io::Error::from_raw_os_error)?;
-        // SAFETY: it was just made and nothing else owns it.
+        // SAFETY: it was just made, and nothing else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(Interrupts { fd })
     }
 
-    /// Whether a stop was ever asked for. The descriptor is readable again when it is asked for
-    /// once more.
+    /// Whether the user has ever interrupted. The descriptor becomes readable again at the next interrupt.
     pub fn asked(&self) -> bool {
         let mut record = [0u8; size_of::<libc::signalfd_siginfo>()];
         while rustix::io::read(&self.fd, &mut record).is_ok_and(|count| count > 0) {
@@ -53,18 +51,18 @@ impl Interrupts {
         ASKED.load(Ordering::Relaxed)
     }
 
-    /// Whether a stop has been asked for and not been taken.
+    /// Whether there is an interrupt that has not been received.
     pub fn pending(&self) -> bool {
         self.sleep(0)
     }
 
-    /// Sleeps for `nanos`, or until a stop is asked for; says whether it was.
+    /// Sleeps for `nanos`, or until an interrupt; returns whether there was one.
     pub fn sleep(&self, nanos: u64) -> bool {
         self.await_end(None, Nanos(nanos.cast_signed())) == Awaited::Interrupted
     }
 
-    /// Waits until a process ends that is not a child of ours, and so is not ours to reap or to kill; without one, until
-    /// the time is over.
+    /// Waits until a process ends that is not dunnage's child and so cannot be reaped; without one, until the
+    /// time is over.
     pub fn await_end(&self, process: Option<&OwnedFd>, allowed: Nanos) -> Awaited {
         if self.asked() {
             return Awaited::Interrupted;
@@ -88,22 +86,24 @@ impl AsFd for Interrupts {
     }
 }
 
-/// Has this signal end the process at once and well, also while it works.
+/// Makes this signal end the process at once with success, also during work.
 pub(crate) fn end_at(signal: i32) {
     extern "C" fn end(_: i32) {
         raw::exit(0)
     }
-    // SAFETY: the handler does nothing but to end the process, by one system call.
+    // SAFETY: the handler only ends the process, by one system call.
     unsafe { libc::signal(signal, end as *const () as libc::sighandler_t) };
     raw::signal_mask(libc::SIG_UNBLOCK, raw::mask_of(signal));
 }
 
-/// Turns writing into a closed pipe, and beyond the limit of file sizes, from a death into an error, so that a run whose
-/// reader went away or whose file may not grow still cleans up after itself. Children start with the default actions.
+/// Turns writes to a closed pipe, and beyond the file size limit, into errors instead of deaths, so that a
+/// run whose reader has gone or whose file cannot grow still cleans up. Children start with the default
+/// actions.
 pub fn fail_instead_of_dying() {
     extern "C" fn go_on(_: i32) {}
-    // SAFETY: installs the ignoring action, no handler.
+    // SAFETY: sets the action to ignore, without a handler.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
-    // SAFETY: the handler does nothing. Unlike the ignoring action it ends with exec, so children need no reset.
+    // SAFETY: the handler does nothing. Unlike the action to ignore it ends with exec, so children need no
+    // reset.
     unsafe { libc::signal(libc::SIGXFSZ, go_on as *const () as libc::sighandler_t) };
 }

@@ -1,7 +1,7 @@
-//! Unix sockets with a deadline that the person can cut short: connecting, writing and reading on
-//! one thread, which sleeps in the kernel until there is something to do.
+//! Unix sockets with a deadline and interrupts: connecting, writing and reading on one thread, which sleeps
+//! in the kernel until there is something to do.
 //!
-//! Deliberately absent: what is said over a socket, threads, and an event loop.
+//! Deliberately absent: protocols, threads, and an event loop.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,14 +18,14 @@ use super::signals::Interrupts;
 use super::{clock, pidfd};
 use crate::units::{Nanos, Stamp};
 
-/// How long a conversation may go on after the person asked to stop: an answer that is on its way
-/// says what was made and must be removed.
+/// How long a conversation may continue after an interrupt: a pending answer says what was made and must be
+/// removed.
 const GRACE: Nanos = Nanos::from_millis(5000);
-/// While the queue of a listener is full, the kernel lets a connect sleep at most this long at a
-/// time, so that the person is heard in between.
+/// While the queue of a listener is full, the kernel lets a connect sleep for at most this long at a time, so
+/// that interrupts are noticed.
 const QUEUE_SLICE: Duration = Duration::from_millis(100);
 
-/// There is something to read, or the end.
+/// There is something to read, or the end has been reached.
 pub const READABLE: PollFlags = PollFlags::IN;
 
 /// Why a conversation stopped.
@@ -33,7 +33,7 @@ pub const READABLE: PollFlags = PollFlags::IN;
 pub enum Stopped {
     /// The time allowed ran out.
     Late,
-    /// The person asked to stop.
+    /// The user interrupted.
     Interrupted,
     /// The kernel refused.
     Failed(io::Error),
@@ -45,7 +45,7 @@ impl<E: Into<io::Error>> From<E> for Stopped {
     }
 }
 
-/// What is left of the time allowed, and who may cut it short.
+/// The rest of the time allowed, and the interrupts that can end it early.
 #[derive(Debug)]
 pub struct Patience<'a> {
     until: Stamp,
@@ -54,7 +54,7 @@ pub struct Patience<'a> {
     asked: bool,
 }
 
-/// What a wait came to.
+/// The result of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waited {
     /// There is something to do.
@@ -64,7 +64,7 @@ pub enum Waited {
 }
 
 impl<'a> Patience<'a> {
-    /// From now on. Without interrupts it is for what must be done even while stopping.
+    /// Starts now. `None` for interrupts is for what must be done even while stopping.
     pub fn new(allowed: Nanos, interrupts: Option<&'a Interrupts>) -> Patience<'a> {
         let until = Stamp(clock::now().0 + allowed.0.max(0) as u64);
         let mut patience = Patience { until, allowed, interrupts, asked: false };
@@ -72,12 +72,12 @@ impl<'a> Patience<'a> {
         patience
     }
 
-    /// The time that was allowed in the beginning.
+    /// The time that was allowed at the start.
     pub fn allowed(&self) -> Nanos {
         self.allowed
     }
 
-    /// Hears the person, who leaves a few seconds the first time.
+    /// Handles an interrupt; the first one leaves a few seconds.
     fn listen(&mut self) {
         if self.interrupts.is_some_and(Interrupts::asked) && !self.asked {
             self.asked = true;
@@ -93,19 +93,19 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// Sleeps until `events` of `fd`, for `slice` at most.
+    /// Sleeps until `events` of `fd`, for at most `slice`.
     pub fn wait(&mut self, fd: &impl AsFd, events: PollFlags, slice: Nanos) -> Result<Waited, Stopped> {
         self.wait_for(&[PollFd::new(fd, events)], slice)
     }
 
-    /// Sleeps until one of two has something to read, however long that takes.
+    /// Sleeps until one of two has something to read, without a limit of its own.
     pub fn wait_for_either(&mut self, one: &impl AsFd, other: &impl AsFd) -> Result<(), Stopped> {
         let both = [PollFd::new(one, READABLE), PollFd::new(other, READABLE)];
         while self.wait_for(&both, GRACE)? == Waited::Nothing {}
         Ok(())
     }
 
-    /// Sleeps until one of these has something, for `slice` at most.
+    /// Sleeps until one of these has an event, for at most `slice`.
     pub fn wait_for(&mut self, fds: &[PollFd<'_>], slice: Nanos) -> Result<Waited, Stopped> {
         let end = Stamp(clock::now().0 + slice.0 as u64);
         let mut polled = fds.to_vec();
@@ -126,7 +126,7 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// A connected stream. It never blocks by itself; [`Patience`] waits.
+/// A connected stream. It never blocks; [`Patience`] waits.
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
@@ -172,7 +172,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Reads what is there now: the number of bytes, which is zero at the end, or nothing.
+    /// Reads what is available: the number of bytes, zero at the end, or `None`.
     pub fn read_now(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match rustix::io::read(&self.fd, buffer) {
             Ok(count) => Ok(Some(count)),
@@ -182,7 +182,7 @@ impl Socket {
     }
 }
 
-/// One that was accepted, and does not block.
+/// An accepted connection, which must be non-blocking.
 impl From<std::os::unix::net::UnixStream> for Socket {
     fn from(stream: std::os::unix::net::UnixStream) -> Socket {
         Socket { fd: stream.into() }

@@ -1,11 +1,11 @@
 //! Starts a program as cheaply as the kernel allows and waits for it without polling.
 //!
-//! `posix_spawn` shares the parent's memory until the program is executed, so our own size does
-//! not enter the measurement. Output goes to pipes that are emptied only after the end, or every
-//! quarter of a second when a program writes so much that it would block: a reader that wakes up
-//! in the middle of a launch would compete with it. Only where what a program writes is part of the question
-//! (`Reading::AtOnce`, `Reading::For` a line) is it read as it comes. A program of another user, or in cgroups of its own,
-//! is started in the same way by a clone of ours (`birth`). Deliberately absent: shells, and threads.
+//! `posix_spawn` shares the parent's memory until the program is executed, so dunnage's own size does not
+//! affect the measurement. Output goes to pipes that are drained only after the end, or every quarter of a
+//! second if a program writes so much that it would block: a reader that wakes up in the middle of a launch
+//! would compete with it. Only if the output is part of the question (`Reading::AtOnce`, `Reading::For` a
+//! line) is it read as it arrives. A program of another user, or in its own cgroups, is started in the same
+//! way by a direct clone (`birth`). Deliberately absent: shells, and threads.
 
 mod attributes;
 mod output;
@@ -34,9 +34,9 @@ use super::steps::{self, Step};
 use super::{clock, pidfd};
 use crate::units::{Nanos, Stamp};
 
-/// How long a program may be left with full pipes before they are emptied.
+/// How long a program may wait with full pipes before they are drained.
 const DRAIN_EVERY: Nanos = Nanos::from_millis(250);
-/// The same for a program that has just been seen to fill them.
+/// The same for a program that has just filled them.
 const DRAIN_BUSY: Nanos = Nanos::from_millis(5);
 
 /// The cgroups of this name.
@@ -59,8 +59,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// `path` is executed with `arguments` (which do not include the program's own name) and the
-    /// environment of this process.
+    /// Executes `path` with `arguments` (without the program's own name) and the environment of this process.
     pub fn new<S: AsRef<OsStr>>(path: &Path, arguments: impl IntoIterator<Item = S>) -> io::Result<Program> {
         let environment = std::env::vars_os().map(|(key, value)| {
             let mut entry = key;
@@ -81,13 +80,13 @@ impl Program {
         })
     }
 
-    /// The same program with this environment (`KEY=value`) and no other.
+    /// The same program with only this environment (`KEY=value`).
     pub fn with_environment<S: AsRef<OsStr>>(mut self, entries: &[S]) -> io::Result<Program> {
         self.environment = entries.iter().map(|entry| c_string(entry.as_ref())).collect::<io::Result<_>>()?;
         Ok(self)
     }
 
-    /// The same program with this variable too, in place of any of its name.
+    /// The same program with this variable, which replaces any with the same name.
     pub fn with_variable(mut self, name: &str, value: &OsStr) -> io::Result<Program> {
         let mut entry = OsString::from(format!("{name}="));
         self.environment.retain(|own| !own.to_bytes().starts_with(entry.as_bytes()));
@@ -96,30 +95,30 @@ impl Program {
         Ok(self)
     }
 
-    /// The same program, started with the end of its children blocked: it learns of one that came before it
-    /// began to listen.
+    /// The same program, started with SIGCHLD blocked: it also receives one that came before it began to
+    /// listen.
     pub fn keeping_ends_of_children(self) -> Program {
         Program { blocked: Some(libc::SIGCHLD), ..self }
     }
 
-    /// The same program as somebody else.
+    /// The same program as another user.
     pub fn with_identity(self, identity: &Arc<Identity>) -> Program {
         Program { identity: Some(identity.clone()), ..self }
     }
 
-    /// The same program in the cgroups of this name, from before its first instruction on. They are made and
-    /// removed by the caller.
+    /// The same program in the cgroups with this name, before its first instruction. The caller makes and
+    /// removes them.
     pub fn in_cgroups(self, plan: &CgroupPlan, name: &str) -> Program {
         let place = Place { plan: plan.clone(), name: name.to_owned() };
         Program { place: Some(Arc::new(place)), ..self }
     }
 
-    /// The same program with this file as its standard input, from where the file is read now.
+    /// The same program with this file as its standard input, from the current position.
     pub fn reading(self, input: OwnedFd) -> Program {
         Program { input: Some(Arc::new(input)), ..self }
     }
 
-    /// The command line as a person would type it, for messages.
+    /// The command line as a user would type it, for messages.
     pub fn shown(&self) -> String {
         let words: Vec<_> = self.arguments.iter().map(|word| quoted(&word.to_string_lossy())).collect();
         words.join(" ")
@@ -135,7 +134,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// What becomes the standard streams of a child: nothing to read, and pipes for what it writes.
+/// The standard streams of a child: empty input, and pipes for its output.
 #[derive(Debug)]
 pub(in crate::sys) struct Streams {
     stdout: Output,
@@ -160,7 +159,7 @@ impl Streams {
 /// A started program that has not been waited for.
 #[derive(Debug)]
 pub struct Child {
-    /// Its process id, as we see it.
+    /// Its process id, as dunnage sees it.
     pub pid: i32,
     /// Taken right before the system call that starts it.
     pub spawned: Stamp,
@@ -175,7 +174,7 @@ pub struct Child {
 pub struct Ended {
     /// Taken right before the system call that started it.
     pub spawned: Stamp,
-    /// Taken right after the kernel said that it had ended.
+    /// Taken right after the kernel reported its end.
     pub returned: Stamp,
     /// How it ended.
     pub status: Status,
@@ -183,23 +182,23 @@ pub struct Ended {
     pub stdout: Vec<u8>,
     /// The first mebibyte of its standard error.
     pub stderr: Vec<u8>,
-    /// How many bytes came over its standard output, where they were counted.
+    /// The number of bytes on its standard output, if counted.
     pub written: Option<u64>,
-    /// When the line came that was waited for.
+    /// When the line that is waited for arrived.
     pub came: Option<Stamp>,
 }
 
-/// Why waiting stopped before the program ended. It has been killed and reaped by then.
+/// Why waiting stopped before the program ended. It has been killed and reaped.
 #[derive(Debug)]
 pub enum Unfinished {
-    /// The time allowed ran out; this is what it had written.
+    /// The time allowed ran out.
     TimedOut {
         /// Its standard output up to then.
         stdout: Vec<u8>,
         /// Its standard error up to then.
         stderr: Vec<u8>,
     },
-    /// The person asked to stop.
+    /// The user interrupted.
     Interrupted,
     /// The kernel refused to wait.
     Failed(io::Error),
@@ -209,7 +208,7 @@ fn pointers(strings: &[CString]) -> Vec<*mut libc::c_char> {
     strings.iter().map(|one| one.as_ptr().cast_mut()).chain([std::ptr::null_mut()]).collect()
 }
 
-/// Starts a program; its input is empty unless given, and its output collected.
+/// Starts a program; its input is empty unless given, and its output is collected.
 pub fn start(program: &Program) -> io::Result<Child> {
     let streams = Streams::new()?;
     let mut ends = streams.of_child();
@@ -223,7 +222,7 @@ pub fn start(program: &Program) -> io::Result<Child> {
     Child::adopt(pid, spawned, streams)
 }
 
-/// Each returns the process id, and the moment right before the clone.
+/// Each returns the process id, and the time right before the clone.
 impl Program {
     fn spawned(&self, streams: [RawFd; 3]) -> io::Result<(i32, Stamp)> {
         let actions = Actions::new(streams)?;
@@ -232,8 +231,8 @@ impl Program {
         let environment = pointers(&self.environment);
         let mut pid = 0;
         let spawned = clock::now();
-        // SAFETY: all strings live in `self`, the arrays end with a null pointer, attributes and
-        // actions are initialised.
+        // SAFETY: all strings live in `self`, the arrays end with a null pointer, attributes and actions are
+        // initialised.
         let result = unsafe {
             libc::posix_spawn(
                 &mut pid,
@@ -248,7 +247,7 @@ impl Program {
         Ok((pid, spawned))
     }
 
-    /// In the same way, by system calls of our own: `posix_spawn` changes neither user nor cgroup.
+    /// The same with a direct clone: `posix_spawn` can change neither user nor cgroup.
     fn cloned(&self, streams: [RawFd; 3]) -> io::Result<(i32, Stamp)> {
         let mut stack = Stack::new()?;
         let mut steps = Vec::new();
@@ -262,7 +261,7 @@ impl Program {
             c_string(identity.directory.as_os_str())?;
             steps.extend(identity.steps());
         }
-        // What `posix_spawn` is told to do for everybody else.
+        // What `posix_spawn` does in all other cases.
         steps.push(Step::call("make session", "", libc::SYS_setsid, []));
         steps.extend(steps::set_up_streams(streams));
         steps.extend(steps::clean_signals());
@@ -278,7 +277,7 @@ impl Program {
 }
 
 impl Place {
-    /// The version 2 cgroup to be born in, where the kernel can do that.
+    /// The version 2 cgroup to be born in, if the kernel supports it.
     fn birthplace(&self) -> io::Result<Option<OwnedFd>> {
         let second = self.plan.of_version(|version| *version == Version::V2).version_2(&self.name);
         match second.filter(|_| birth::possible_birth() == Birth::Inside) {
@@ -289,7 +288,7 @@ impl Place {
 }
 
 impl Child {
-    /// Takes over a child of this process that was started with these streams.
+    /// Takes ownership of a child of this process that was started with these streams.
     pub(in crate::sys) fn adopt(pid: i32, spawned: Stamp, streams: Streams) -> io::Result<Child> {
         match pidfd::open(pid) {
             Ok(pidfd) => {
@@ -304,7 +303,7 @@ impl Child {
         }
     }
 
-    /// The same, of which is read in this way what it writes.
+    /// The same, with its output read in this way.
     pub fn read(mut self, reading: Reading) -> Child {
         if let Reading::For(line) = &reading {
             for output in [&mut self.stdout, &mut self.stderr] {
@@ -319,9 +318,8 @@ impl Child {
         pidfd::signal(&self.pidfd, signal)
     }
 
-    /// Waits until it ends. When the person wants to stop, it has a few seconds left, and none
-    /// when they insist. At the deadline it and its process group are killed; what it started
-    /// elsewhere is the caller's to clean up.
+    /// Waits until it ends. After an interrupt it has a few seconds left, after a second one none. At the
+    /// deadline it and its process group are killed; the caller removes what it started elsewhere.
     pub fn wait(mut self, allowed: Nanos, interrupts: Option<&Interrupts>) -> Result<Ended, Unfinished> {
         let mut patience = Patience::new(allowed, interrupts);
         let mut drain_in = DRAIN_EVERY;
@@ -343,7 +341,7 @@ impl Child {
         }
     }
 
-    /// Sleeps until it ends, or for so long; meanwhile reads what is to be read at once.
+    /// Sleeps until it ends, or for this long; meanwhile reads output that must be read at once.
     fn next(&mut self, patience: &mut Patience<'_>, slice: Nanos) -> Result<Waited, Stopped> {
         let is_read = |output: &&Output| self.reading.is_at_once() && !output.is_over;
         let readers = [&self.stdout, &self.stderr].into_iter().filter(is_read).map(|output| &output.reader);
@@ -356,7 +354,7 @@ impl Child {
         patience.wait(&self.pidfd, READABLE, Nanos(0))
     }
 
-    /// Takes what it has written so far, so that a program that goes on never blocks on a full pipe.
+    /// Reads what it has written so far, so that it never blocks on a full pipe.
     pub fn drain(&mut self) {
         self.stdout.drain();
         self.stderr.drain();
@@ -368,7 +366,7 @@ impl Child {
         [&self.stdout, &self.stderr].map(|one| String::from_utf8_lossy(&one.kept)).concat()
     }
 
-    /// Asks it to end and waits; one that does not is killed after `allowed`.
+    /// Sends SIGTERM and waits; kills it after `allowed`.
     pub fn end(self, allowed: Nanos) -> Result<Ended, Unfinished> {
         self.signal(libc::SIGTERM).ok();
         self.wait(allowed, None)
@@ -391,7 +389,7 @@ impl Child {
     }
 }
 
-/// Becomes readable when the child ends.
+/// Readable when the child has ended.
 impl AsFd for Child {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
@@ -399,7 +397,7 @@ impl AsFd for Child {
 }
 
 fn kill_group(pid: i32) {
-    // Only the child that we started and the group that it leads.
+    // Only this child and the process group that it leads.
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = kill_process_group(pid, Signal::KILL);
         let _ = kill_process(pid, Signal::KILL);
@@ -424,7 +422,7 @@ mod tests {
         let stat = says("/proc/self/stat").unwrap();
         let pid = stat.split(' ').next().unwrap();
         assert_eq!(stat.rsplit(") ").next().unwrap().split(' ').nth(3), Some(pid), "{stat}");
-        // A kernel without autogroups has no such file.
+        // A kernel without autogroups does not have this file.
         if let Ok(ours) = std::fs::read_to_string("/proc/self/autogroup") {
             assert_ne!(says("/proc/self/autogroup").unwrap(), ours);
         }
@@ -454,7 +452,7 @@ mod tests {
         let child = start(&program).unwrap().read(Reading::AtOnce);
         let ended = child.wait(Nanos::from_millis(60_000), None).unwrap();
         assert_eq!((ended.status, ended.written), (Status::Exited(4), Some(30_000_000)));
-        // Thirty full pipes of a mebibyte, each left for a quarter of a second, would be seven seconds.
+        // Thirty full pipes of a mebibyte, a quarter of a second each, would take seven seconds.
         assert!(ended.returned.since(ended.spawned) < Nanos::from_millis(5000));
         let closed = Program::new(Path::new("/bin/sh"), ["-c", "exec >&- 2>&-; sleep 0.1"]).unwrap();
         let child = start(&closed).unwrap().read(Reading::AtOnce);

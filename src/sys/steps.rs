@@ -1,7 +1,7 @@
-//! System calls written down as data before a measured interval, and made within it one after the
-//! other, by us or by a child that shares our memory. Whoever makes them allocates nothing, touches
-//! no state of libc and cannot panic; what fails is named by its step. A step can also be a stamp, so that what a child does
-//! is timed where it is done.
+//! System calls prepared as data before a measured interval and made in sequence within it, by dunnage or by
+//! a child that shares its memory. Making them allocates nothing, touches no state of libc and cannot panic;
+//! an error names its step. A step can also be a stamp, so that the work of a child is timed where it is
+//! done.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -19,9 +19,9 @@ use crate::units::Stamp;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("cannot {step}{}: {}", shown(.path), io::Error::from_raw_os_error(*.errno))]
 pub struct StepError {
-    /// What was tried, such as `mount proc`.
+    /// The action, such as `mount proc`.
     pub step: &'static str,
-    /// On what.
+    /// Its object.
     pub path: PathBuf,
     /// The kernel's error number.
     pub errno: i32,
@@ -31,19 +31,19 @@ fn shown(path: &Path) -> String {
     if path.as_os_str().is_empty() { String::new() } else { format!(" `{}`", path.display()) }
 }
 
-/// What a step has to do with the descriptor that an earlier one opened.
+/// How a step uses the descriptor that an earlier one opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Uses {
     Nothing,
-    /// Its result is the descriptor for the steps that follow.
+    /// Its result is the descriptor for the following steps.
     Opens,
     /// Its first argument is that descriptor.
     Takes,
-    /// The same, and its result takes the place of that descriptor, which is closed.
+    /// The same, and its result replaces that descriptor, which is closed.
     Trades,
-    /// Its answer is a netlink acknowledgement, whose error number is the step's.
+    /// Its answer is a netlink acknowledgement, whose error number becomes the step's.
     Answers,
-    /// It is no call, but reads the clock.
+    /// It is not a call, but reads the clock.
     Stamps,
 }
 
@@ -52,14 +52,14 @@ enum Uses {
 pub struct Descriptor(pub usize);
 
 impl Descriptor {
-    /// None was opened; an invalid number, so that a step which takes it is refused.
+    /// None was opened; an invalid number, so that a step which uses it is refused.
     pub const fn none() -> Descriptor {
         Descriptor(u32::MAX as usize)
     }
 }
 
-/// One system call, with everything that its arguments point to. The kernel only reads from there,
-/// but for `_answer`, where it may write.
+/// One system call, with everything that its arguments point to. The kernel only reads that memory, except
+/// `_answer`, which it may write.
 #[derive(Debug)]
 pub struct Step {
     name: &'static str,
@@ -73,10 +73,10 @@ pub struct Step {
     _answer: Option<Box<Answer>>,
 }
 
-/// Room for a stamp, or for the head of a netlink acknowledgement.
+/// Memory for a stamp, or for the head of a netlink acknowledgement.
 type Answer = [AtomicU64; 4];
 
-/// What `mount` is asked for.
+/// The arguments of a `mount`.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::sys) struct Asked<'a> {
     pub source: &'a OsStr,
@@ -86,7 +86,7 @@ pub(in crate::sys) struct Asked<'a> {
     pub options: Option<&'a OsStr>,
 }
 
-/// An argument of a call, before it is laid down in memory.
+/// An argument of a call, before it is placed in memory.
 #[derive(Debug)]
 pub enum Argument {
     /// A plain number.
@@ -97,7 +97,7 @@ pub enum Argument {
     Words(Box<[u64]>),
 }
 
-/// A C string; the text is this program's own, or was checked for zero bytes when it came in.
+/// A C string; the text is dunnage's own, or was checked for zero bytes earlier.
 pub fn text(value: impl AsRef<OsStr>) -> Argument {
     Argument::Text(c_string(value))
 }
@@ -117,8 +117,8 @@ pub(in crate::sys) fn here() -> Argument {
 }
 
 impl Step {
-    /// A call that is named `name` in errors, and concerns `path` (which may be empty). For this room
-    /// only: it must be one that writes nothing into our memory.
+    /// A call that is named `name` in errors, and concerns `path` (which may be empty). Only for this module:
+    /// it must be a call that writes nothing into this process's memory.
     pub(in crate::sys) fn call(
         name: &'static str,
         path: impl AsRef<OsStr>,
@@ -152,7 +152,7 @@ impl Step {
         step
     }
 
-    /// Execution of a program: argument and environment vectors live in the step.
+    /// Execution of a program; the step owns the argument and environment vectors.
     pub fn execute(program: &Path, arguments: &[CString], environment: &[CString]) -> Step {
         let mut strings = Vec::new();
         let mut vector = |list: &[CString]| -> Box<[u64]> {
@@ -168,7 +168,7 @@ impl Step {
         step
     }
 
-    /// A seccomp program for this process, as runc and crun install it.
+    /// Installs a seccomp program for this process, as runc and crun do.
     pub fn seccomp(program: &[libc::sock_filter]) -> Step {
         const ALLOW_SPECULATION: usize = 1 << 2;
         let instruction = |one: &libc::sock_filter| {
@@ -186,24 +186,24 @@ impl Step {
         step
     }
 
-    /// A reading of `CLOCK_MONOTONIC` where what bears this name ends: [`Step::stamped`] tells it.
+    /// Reads `CLOCK_MONOTONIC` at the end of the part with this name; [`Step::stamped`] returns it.
     pub fn stamp(name: &'static str) -> Step {
         Step { uses: Uses::Stamps, ..Step::call(name, "", 0, []).answered_in(0) }
     }
 
-    /// Whether it is one.
+    /// Whether it is a stamp.
     pub fn is_stamp(&self) -> bool {
         self.uses == Uses::Stamps
     }
 
-    /// What ended, and the clock as this step read it last.
+    /// The name of the part, and the last clock reading of this step.
     pub fn stamped(&self) -> Option<(&'static str, Stamp)> {
         let answer = self._answer.as_ref().filter(|_| self.is_stamp())?;
         let nanos = answer[0].load(Ordering::Acquire);
         (nanos > 0).then_some((self.name, Stamp(nanos)))
     }
 
-    /// What `mount` is asked for by this step: source, target, kind, flags and options; none of another call.
+    /// The arguments if this step is a `mount`: source, target, kind, flags and options.
     pub(in crate::sys) fn mounts(&self) -> Option<Asked<'_>> {
         let mut texts = self._strings.iter().map(|text| text.to_bytes()).map(OsStr::from_bytes);
         let [_, _, kind, flags, options, _] = self.arguments;
@@ -219,7 +219,7 @@ impl Step {
         })
     }
 
-    /// Another call of the same name that concerns the same path.
+    /// Another call with the same name and path.
     pub(in crate::sys) fn instead(
         &self,
         number: libc::c_long,
@@ -228,15 +228,15 @@ impl Step {
         Step::call(self.name, self.path(), number, arguments)
     }
 
-    /// Receives the acknowledgement of the netlink request that was sent just before through this
-    /// descriptor; an error in it is an error of this step.
+    /// Receives the acknowledgement of the netlink request that was just sent through this descriptor; an
+    /// error in it is an error of this step.
     pub(in crate::sys) fn acknowledgement(name: &'static str, path: impl AsRef<OsStr>, socket: i32) -> Step {
         let arguments = [number(socket), number(0usize), number(size_of::<Answer>())];
         let call = Step::call(name, path, libc::SYS_recvfrom, arguments).answered_in(1);
         Step { uses: Uses::Answers, ..call }
     }
 
-    /// The same call, which writes into memory of its own that this argument points to.
+    /// The same call, with this argument pointing to memory of the step that the kernel may write.
     fn answered_in(mut self, argument: usize) -> Step {
         let answer: Box<Answer> = Box::default();
         self.arguments[argument] = answer.as_ptr() as usize;
@@ -253,7 +253,7 @@ impl Step {
         Step::call(name, path, libc::SYS_unlinkat, [here(), text(path), number(libc::AT_REMOVEDIR)])
     }
 
-    /// `open`; the steps that follow take the descriptor.
+    /// `open`; the following steps use the descriptor.
     pub fn open(name: &'static str, path: &Path, flags: i32) -> Step {
         let arguments = [here(), text(path), number(flags | libc::O_CLOEXEC)];
         Step { uses: Uses::Opens, ..Step::call(name, path, libc::SYS_openat, arguments) }
@@ -270,7 +270,7 @@ impl Step {
         Step::call("close", "", libc::SYS_close, []).on_descriptor()
     }
 
-    /// `mount`, with the filesystem `kind` and its options, none of which has to be given.
+    /// `mount`, with the filesystem `kind` and its options, both optional.
     pub fn mount(
         name: &'static str,
         (source, target): (impl AsRef<OsStr>, &Path),
@@ -295,42 +295,42 @@ impl Step {
         Step::call(name, path, libc::SYS_mknodat, arguments)
     }
 
-    /// The same call, whose result is the descriptor for the steps that follow.
+    /// The same call, whose result is the descriptor for the following steps.
     pub fn opening(self) -> Step {
         Step { uses: Uses::Opens, ..self }
     }
 
-    /// The same call on the descriptor that was opened last, in place of its first argument.
+    /// The same call with the descriptor opened last as its first argument.
     pub fn on_descriptor(self) -> Step {
         Step { uses: Uses::Takes, ..self }
     }
 
-    /// The same call, which may also be refused with this error.
+    /// The same call, for which this error is not a failure.
     pub fn or(self, tolerated: i32) -> Step {
         Step { tolerated, ..self }
     }
 
-    /// The same call on that descriptor, which is closed after it and gives its place to the result.
+    /// The same call on that descriptor, which is then closed and replaced by the result.
     pub fn trading(self) -> Step {
         Step { uses: Uses::Trades, ..self }
     }
 
-    /// What the step concerns.
+    /// The path that the step concerns.
     pub fn path(&self) -> &Path {
         Path::new(OsStr::from_bytes(self.path.to_bytes()))
     }
 
-    /// Whether later steps take its result.
+    /// Whether later steps use its result.
     pub fn opens(&self) -> bool {
         self.uses == Uses::Opens
     }
 
-    /// The error of this step.
+    /// The error of this step with this number.
     pub fn failed(&self, errno: i32) -> StepError {
         StepError { step: self.name, path: self.path().to_owned(), errno }
     }
 
-    /// Makes the call. Fit for a child that shares its parent's memory: see the module.
+    /// Makes the call. Safe in a child that shares its parent's memory; see the module.
     #[inline(always)]
     pub fn run(&self, descriptor: &mut Descriptor) -> Result<usize, i32> {
         let mut arguments = self.arguments;
@@ -342,9 +342,9 @@ impl Step {
             (Uses::Takes | Uses::Trades, _) => arguments[0] = descriptor.0,
             _ => {}
         }
-        // SAFETY: the pointers among the arguments were taken from heap memory that this step owns
-        // and that does not move with it; the kernel reads only, and writes no more than its size into
-        // the answer, which is made of atomics.
+        // SAFETY: the pointers among the arguments were taken from heap memory that this step owns and that
+        // does not move with it; the kernel only reads it, and writes at most its size into the answer, which
+        // consists of atomics.
         match unsafe { raw::syscall(self.number, arguments) } {
             Err(errno) if errno == self.tolerated => Ok(0),
             Ok(value) => {
@@ -363,7 +363,7 @@ impl Step {
         }
     }
 
-    /// What the acknowledgement says: `nlmsghdr` with the type in its second 32 bits, then the error.
+    /// The error in the acknowledgement: `nlmsghdr` with the type in its second 32 bits, then the error.
     #[inline(always)]
     fn acknowledged(&self) -> Result<(), i32> {
         let Some(answer) = &self._answer else { return Err(libc::EPROTO) };
@@ -377,7 +377,8 @@ impl Step {
     }
 }
 
-/// What we ignore and block is not a program's business: the broken-pipe signal at its default, and none blocked.
+/// Programs must not inherit dunnage's signal settings: SIGPIPE gets its default action, and no signal is
+/// blocked.
 pub(in crate::sys) fn clean_signals() -> [Step; 2] {
     let set_size = || number(size_of::<u64>());
     // The kernel's own `sigaction`: handler, flags, restorer, mask; all zero is the default.
@@ -389,7 +390,7 @@ pub(in crate::sys) fn clean_signals() -> [Step; 2] {
     ]
 }
 
-/// Puts these descriptors at the places of standard input, output and error.
+/// Duplicates these descriptors to standard input, output and error.
 pub(in crate::sys) fn set_up_streams(streams: [RawFd; 3]) -> impl Iterator<Item = Step> {
     streams
         .into_iter()
@@ -397,8 +398,8 @@ pub(in crate::sys) fn set_up_streams(streams: [RawFd; 3]) -> impl Iterator<Item 
         .map(|(target, from)| Step::call("set up stream", "", libc::SYS_dup2, [number(from), number(target)]))
 }
 
-/// Makes the calls in order up to the first that is refused. Returns how many were made, stamps not counted, and the
-/// descriptor that was opened last.
+/// Makes the calls in order until one is refused. Returns how many were made, without stamps, and the
+/// descriptor opened last.
 pub fn run_all(steps: &[Step]) -> (usize, Result<Descriptor, StepError>) {
     let mut descriptor = Descriptor::none();
     let calls = |steps: &[Step]| steps.iter().filter(|step| !step.is_stamp()).count();
@@ -439,7 +440,7 @@ mod tests {
         let steps = [Step::stamp("one"), Step::stamp("other")];
         assert_eq!(steps[0].stamped(), None);
         let before = clock::now();
-        assert_eq!(run_all(&steps).0, 0, "stamps are no calls");
+        assert_eq!(run_all(&steps).0, 0, "stamps are not calls");
         let [(one, first), (other, second)] = steps.each_ref().map(|step| step.stamped().unwrap());
         assert_eq!((one, other), ("one", "other"));
         assert!(before <= first && first <= second && second <= clock::now());

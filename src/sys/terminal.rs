@@ -1,6 +1,6 @@
-//! The size of the terminal that standard output is.
+//! The size of the terminal on standard output.
 
-/// How many columns it has; none where it is no terminal.
+/// The number of its columns; `None` if it is not a terminal.
 pub fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))

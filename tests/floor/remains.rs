@@ -132,7 +132,7 @@ fn what_a_killed_maker_leaves_is_undone_from_its_name() {
     undo(&left).unwrap();
     let mut foreign = left;
     foreign.cgroups = vec!["/sys/fs/cgroup/somebody/else".into()];
-    assert!(undo(&foreign).unwrap_err().to_string().contains("is not a cgroup of ours"));
+    assert!(undo(&foreign).unwrap_err().to_string().contains("is not a cgroup made by dunnage"));
 }
 
 const MAKER: &str = "DUNNAGE_FLOOR_TEST_MAKER";

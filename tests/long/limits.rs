@@ -46,7 +46,7 @@ fn limits_are_in_force_on_pure_cgroup_v2() {
     // Of each subject one, and of the floor another that enters its cgroups as runtimes do.
     assert_eq!((cells("cpus=0.5"), cells("burst=20000us")), (5, 3), "{limited}");
     for words in [
-        "does not hand its cpu controller down",
+        "does not delegate its cpu controller",
         "remedy: `echo +cpu > /sys/fs/cgroup/cgroup.subtree_control`",
     ] {
         assert!(refused.contains(words), "{refused}");

@@ -1,11 +1,11 @@
-//! From the bytes of one perf ring to events. Every read is checked against the record's bounds.
+//! Parses the bytes of one perf ring into events. Every read is checked against the record's bounds.
 //!
 //! The layouts are those of `perf_event_open(2)` for `sample_type = TID | TIME` with `sample_id_all`.
-//! Deliberately absent: who belongs to whom (`tree`), and the ring itself (`ring`).
+//! Deliberately absent: the tree of processes (`tree`), and the ring itself (`ring`).
 
 use anyhow::{Context, Result};
 
-/// What stands for a task that the kernel has already released, when it is still on a CPU.
+/// The id that perf reports for a task on a CPU which the kernel has already released.
 pub const RELEASED: i32 = -1;
 
 /// One thing that the kernel reported.
@@ -13,13 +13,14 @@ pub const RELEASED: i32 = -1;
 pub struct Event {
     /// `CLOCK_MONOTONIC`, in nanoseconds.
     pub time: u64,
-    /// Which ring, that is which CPU, reported it.
+    /// The ring, and so the CPU, that reported it.
     pub cpu: usize,
     /// What happened.
     pub kind: Kind,
 }
 
-/// What happened. `pid` is a process (thread group), `tid` a thread, as the opener's pid namespace numbers them.
+/// What happened. `pid` is a process (thread group), `tid` a thread, as numbered in the opener's PID
+/// namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Thread `by` of process `by_pid` made thread `tid` of process `pid`.
@@ -28,15 +29,15 @@ pub enum Kind {
         pid: i32,
         /// The new thread.
         tid: i32,
-        /// The process that called fork or clone, which `CLONE_PARENT` does not hide.
+        /// The process that called fork or clone, also with `CLONE_PARENT`.
         by_pid: i32,
     },
-    /// A process replaced its program; all its other threads are gone.
+    /// A process executed a program; its other threads are gone.
     Exec {
         /// The process.
         pid: i32,
     },
-    /// A process mapped a file for executing.
+    /// A process mapped an executable file.
     Map {
         /// The process.
         pid: i32,
@@ -44,26 +45,26 @@ pub enum Kind {
         device: u64,
         /// `st_ino` of the file.
         inode: u64,
-        /// Path as the process sees it.
+        /// The path as the process sees it.
         path: String,
     },
-    /// A thread got onto this CPU.
+    /// A thread was scheduled on this CPU.
     On {
         /// Its process, or [`RELEASED`].
         pid: i32,
-        /// The thread; 0 is the idle task or one outside the opener's pid namespace.
+        /// The thread; 0 is the idle task, or a thread outside the opener's PID namespace.
         tid: i32,
     },
     /// A thread left this CPU.
     Off {
         /// Its process, or [`RELEASED`].
         pid: i32,
-        /// The thread; 0 is the idle task or one outside the opener's pid namespace.
+        /// The thread; 0 is the idle task, or a thread outside the opener's PID namespace.
         tid: i32,
-        /// The thread that comes, with the same meanings.
+        /// The next thread, in the same numbering.
         next: i32,
     },
-    /// The ring was full and records are missing.
+    /// The ring was full, and records are missing.
     Lost {
         /// How many.
         count: u64,
@@ -84,7 +85,7 @@ const SAMPLE_ID: usize = 16;
 /// Parses all records in `bytes`, which came from the ring of `cpu`, and appends them to `events`.
 ///
 /// # Errors
-/// When a record is cut or shorter than its type needs; then nothing after it can be trusted.
+/// If a record is truncated or shorter than its type requires; then nothing after it can be trusted.
 pub fn parse(cpu: usize, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<()> {
     while !bytes.is_empty() {
         let kind = number(bytes, 0, u32::from_ne_bytes).unwrap_or(0);
@@ -96,7 +97,7 @@ pub fn parse(cpu: usize, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<()
     Ok(())
 }
 
-/// The first record, if it is of interest, and its size; nothing where it is malformed.
+/// The first record, if it is relevant, and its size; `None` if it is malformed.
 fn record(cpu: usize, bytes: &[u8], kind: u32) -> Option<(Option<Event>, usize)> {
     let misc = number(bytes, 4, u16::from_ne_bytes)?;
     let size = usize::from(number(bytes, 6, u16::from_ne_bytes)?);
@@ -110,7 +111,7 @@ fn record(cpu: usize, bytes: &[u8], kind: u32) -> Option<(Option<Event>, usize)>
     Some((event, size))
 }
 
-/// The outer `None`: too short for its type. The inner `None`: of no interest.
+/// The outer `None`: too short for its type. The inner `None`: not relevant.
 fn event(kind: u32, misc: u16, record: &[u8]) -> Option<Option<Kind>> {
     let flagged = misc & MISC_OUT_OR_EXEC != 0;
     let end = match kind {

@@ -1,8 +1,8 @@
-//! One perf event per CPU that counts nothing and only tells of scheduling, forks, exits and execs,
-//! and the ring that the kernel writes this into.
+//! One perf event per CPU that counts nothing and only reports scheduling, forks, exits and execs, and the
+//! ring to which the kernel writes them.
 //!
-//! Nothing is read while a launch runs: no thread, no wake-up, no signal. Deliberately absent: what the
-//! records mean (`record`, `tree`).
+//! Nothing is read while a launch runs: no thread, no wake-up, no signal. Deliberately absent: the meaning of
+//! the records (`record`, `tree`).
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{self, MapFlags, ProtFlags};
 
-/// `struct perf_event_attr` as of `PERF_ATTR_SIZE_VER5` (Linux 4.1), which all that we ask for fits in.
+/// `struct perf_event_attr` in the size `PERF_ATTR_SIZE_VER5` (Linux 4.1), which has all fields used here.
 #[repr(C)]
 #[derive(Default)]
 struct Attr {
@@ -51,11 +51,11 @@ const FLAG_USE_CLOCKID: u64 = 1 << 25;
 const FLAG_CONTEXT_SWITCH: u64 = 1 << 26;
 const OPEN_CLOEXEC: libc::c_ulong = 8;
 
-/// Where `data_head`, `data_tail`, `data_offset` and `data_size` stand in the ring's first page.
+/// The offset of `data_head`, `data_tail`, `data_offset` and `data_size` in the ring's first page.
 const HEAD_AT: usize = 1024;
 const TAIL_AT: usize = 1032;
 
-/// The largest record: a mapping's path can have 4,096 bytes.
+/// The largest record: the path of a mapping can have 4,096 bytes.
 const LARGEST_RECORD: u64 = 8192;
 
 /// The ring of one CPU.
@@ -68,11 +68,11 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Begins to listen on `cpu` into a ring of `data` bytes (a power of two, at least one page).
+    /// Starts recording on `cpu` into a ring of `data` bytes (a power of two, at least one page).
     ///
     /// # Errors
-    /// `EACCES` or `EPERM` without `CAP_PERFMON` (or past the locked-memory limit), `ENODEV` for a CPU that
-    /// is offline, `ENOSYS` in a kernel without perf events.
+    /// `EACCES` or `EPERM` without `CAP_PERFMON` (or beyond the limit of locked memory), `ENODEV` for an
+    /// offline CPU, `ENOSYS` in a kernel without perf events.
     pub fn open(cpu: usize, data: usize) -> io::Result<Ring> {
         let attr = Attr {
             kind: SOFTWARE,
@@ -88,22 +88,22 @@ impl Ring {
                 | FLAG_COMM_EXEC
                 | FLAG_USE_CLOCKID
                 | FLAG_CONTEXT_SWITCH,
-            // Nobody waits on the ring, so it need not announce anything.
+            // No thread waits on the ring, so the kernel does not need to wake one.
             wakeup_watermark: u32::MAX,
             clockid: libc::CLOCK_MONOTONIC,
             ..Attr::default()
         };
-        // SAFETY: `attr` is a perf_event_attr of the size that it says, valid for the whole call.
+        // SAFETY: `attr` is a perf_event_attr of the size that it states, valid during the call.
         let fd = unsafe {
             libc::syscall(libc::SYS_perf_event_open, &attr, -1, cpu as libc::c_int, -1, OPEN_CLOEXEC)
         };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just given us this descriptor and nobody else knows it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         let event = unsafe { OwnedFd::from_raw_fd(fd as i32) };
         let (page, access) = (rustix::param::page_size(), ProtFlags::READ | ProtFlags::WRITE);
-        // SAFETY: a fresh mapping at an address that the kernel chooses.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let base =
             unsafe { mm::mmap(std::ptr::null_mut(), page + data, access, MapFlags::SHARED, &event, 0)? };
         Ok(Ring { base: base.cast(), page, data, _event: event })
@@ -111,20 +111,19 @@ impl Ring {
 
     fn counter(&self, at: usize) -> &AtomicU64 {
         // SAFETY: `base` is a live, page-aligned mapping of more than `at + 8` bytes; both counters are
-        // 8-byte aligned u64 that kernel and we access as wholes.
+        // 8-byte aligned u64 that the kernel and dunnage access as wholes.
         unsafe { &*self.base.add(at).cast::<AtomicU64>() }
     }
 
-    /// Forgets everything that is in the ring.
+    /// Discards everything in the ring.
     pub fn discard(&self) {
         let head = self.counter(HEAD_AT).load(Ordering::Acquire);
         self.counter(TAIL_AT).store(head, Ordering::Release);
     }
 
     /// Takes everything out of the ring, oldest first.
-    ///
-    /// Nothing when there was so little room left that the kernel may have dropped a record without yet
-    /// having told us.
+    /// 
+    /// `None` if so little room was left that the kernel may have dropped a record without having reported it yet.
     pub fn take(&self) -> Option<Vec<u8>> {
         let head = self.counter(HEAD_AT).load(Ordering::Acquire);
         let tail = self.counter(TAIL_AT).load(Ordering::Relaxed);
@@ -148,7 +147,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, made in `open` with this very length, and nothing borrows it any more.
+        // SAFETY: the mapping was made in `open` with this length, and nothing borrows it any more.
         let _ = unsafe { mm::munmap(self.base.cast(), self.page + self.data) };
     }
 }
@@ -159,10 +158,10 @@ unsafe impl Send for Ring {}
 /// The CPUs that are online, from `/sys/devices/system/cpu/online`.
 ///
 /// # Errors
-/// When the file cannot be read or is no list of ranges.
+/// If the file cannot be read or is not a list of ranges.
 pub fn online_cpus() -> io::Result<Vec<usize>> {
     let text = fs::read_to_string("/sys/devices/system/cpu/online")?;
-    cpu_list(&text).ok_or_else(|| io::Error::other(format!("no list of CPUs: {text:?}")))
+    cpu_list(&text).ok_or_else(|| io::Error::other(format!("not a list of CPUs: {text:?}")))
 }
 
 fn cpu_list(text: &str) -> Option<Vec<usize>> {
@@ -199,7 +198,7 @@ mod tests {
         make(300 * cpus.len());
         let full = rings.iter().filter(|ring| ring.take().is_none()).count();
         assert!(full > 0);
-        // What overflowed once goes on working, and tells of its loss with the next record.
+        // After an overflow the ring still works, and reports the loss with the next record.
         make(2);
         assert!(rings.iter().any(|ring| ring.take().is_some_and(|bytes| !bytes.is_empty())));
     }

@@ -1,6 +1,7 @@
-//! From events to who made whom, what each process spent on a CPU, and what ran in it. Pure.
+//! Turns events into a tree of processes with their CPU time and programs. Pure.
 //!
-//! Deliberately absent: where events come from, clocks, and what processes used that descend from no root.
+//! Deliberately absent: the source of the events, clocks, and the CPU time of processes that descend from no
+//! root.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,61 +14,61 @@ use crate::units::{Nanos, Stamp};
 /// A program that a process executed.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Image {
-    /// Path as the process saw it; `None` when the file was not seen being mapped.
+    /// The path as the process saw it; `None` if no mapping of the file was recorded.
     pub path: Option<String>,
-    /// `st_dev` of the file, 0 when not seen.
+    /// `st_dev` of the file, 0 if not recorded.
     pub device: u64,
-    /// `st_ino` of the file, 0 when not seen.
+    /// `st_ino` of the file, 0 if not recorded.
     pub inode: u64,
 }
 
 /// One process of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessAccount {
-    /// Its id.
+    /// Its process id.
     pub pid: i32,
-    /// Time that its threads spent on CPUs within the window, until their very last switch away.
+    /// Time of its threads on CPUs in the window, until their last switch out.
     pub cpu: Nanos,
-    /// What it executed within the window, in order.
+    /// The programs that it executed in the window, in order.
     pub images: Vec<Image>,
 }
 
-/// Who the client is.
+/// Which processes are the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
     /// The launcher itself.
     Launcher,
-    /// This child, which it started within the window.
+    /// This child, started in the window.
     Child(i32),
-    /// Every child that it started within the window.
+    /// Every child started in the window.
     Children,
 }
 
-/// Whom to account for.
+/// The roots to account for.
 #[derive(Clone, Copy, Debug)]
 pub struct Roots<'a> {
-    /// The process that starts the client: ours.
+    /// The process that starts the client: dunnage.
     pub launcher: i32,
     /// The client.
     pub client: Client,
-    /// Processes that live since before the window.
+    /// Processes older than the window.
     pub daemons: &'a [i32],
 }
 
 struct Process {
     account: ProcessAccount,
-    /// The process that forked it, however it was reparented later; none when older than the window.
+    /// The process that forked it, also if it was reparented later; `None` if it is older than the window.
     parent: Option<usize>,
     map_wanted: bool,
 }
 
 #[derive(Clone, Copy)]
 enum Running {
-    /// Nothing is known: the window has just begun.
+    /// Not known: the window has just begun.
     Unknown,
-    /// The idle task, or one that the kernel had released already, so that nobody can say whose it was.
+    /// The idle task, or a task that the kernel has already released, so that its process is not known.
     Nobody,
-    /// One has left and the next has not come yet.
+    /// One thread has left and the next has not been reported yet.
     Switching,
     Process(usize),
 }
@@ -79,7 +80,7 @@ struct World {
 }
 
 impl World {
-    /// This process; one that was never forked within the window is older than it.
+    /// This process; one without a fork in the window is older than the window.
     fn process(&mut self, pid: i32) -> usize {
         let known = self.by_pid.get(&pid).copied();
         known.unwrap_or_else(|| self.insert(pid, None))
@@ -99,7 +100,7 @@ impl World {
         process.account.images.push(Image::default());
     }
 
-    /// The first file that is mapped for executing after an exec is the program itself.
+    /// The first executable mapping after an exec is the program itself.
     fn mapped(&mut self, pid: i32, device: u64, inode: u64, path: &str) {
         let Some(&index) = self.by_pid.get(&pid) else {
             return;
@@ -121,14 +122,14 @@ impl World {
         }
     }
 
-    /// What ran since a moment leaves the CPU.
+    /// Ends the time on a CPU of what has run since a moment.
     fn leave(&mut self, (running, since): (Running, u64), time: u64) {
         if let Running::Process(index) = running {
             self.processes[index].account.cpu.0 += time.saturating_sub(since) as i64;
         }
     }
 
-    /// The root that a process descends from, as an index; the nearest one counts.
+    /// The index of the nearest root that a process descends from.
     fn root_of(&self, mut index: usize, roots: &HashSet<usize>) -> Option<usize> {
         loop {
             if roots.contains(&index) {
@@ -139,14 +140,14 @@ impl World {
     }
 }
 
-/// Adds up a window that reaches from `begin` to `end`. `events` need not be sorted across CPUs, only within each.
+/// Adds up the window from `begin` to `end`. `events` must be sorted within each CPU, but not across CPUs.
 ///
 /// # Errors
-/// When records are missing or the client was never seen: then no sum can be trusted.
+/// If records are missing or the client was not seen: then no sum can be trusted.
 pub fn sum(events: &mut Vec<Event>, begin: Stamp, end: Stamp, roots: Roots<'_>) -> Result<LaunchCpu> {
     lost(events)?;
     events.retain(|event| event.time >= begin.0 && event.time <= end.0);
-    // Stable, so that events of one CPU with one time keep their order.
+    // A stable sort: events of one CPU with the same time keep their order.
     events.sort_by_key(|event| event.time);
     let mut world = World::default();
     let daemons: HashSet<usize> = roots.daemons.iter().map(|&daemon| world.process(daemon)).collect();
@@ -170,7 +171,8 @@ pub fn sum(events: &mut Vec<Event>, begin: Stamp, end: Stamp, roots: Roots<'_>) 
             Kind::Exec { pid } => world.executed(*pid),
             Kind::Map { pid, device, inode, path } => world.mapped(*pid, *device, *inode, path),
             &Kind::On { pid, tid } => {
-                // The scheduler charges the switch to whoever comes: from when the one before left.
+                // The scheduler charges the switch to the next task, from the moment when the previous one
+                // left.
                 let left =
                     if let (Running::Switching, left) = running[event.cpu] { left } else { event.time };
                 world.leave(running[event.cpu], event.time);
@@ -181,7 +183,8 @@ pub fn sum(events: &mut Vec<Event>, begin: Stamp, end: Stamp, roots: Roots<'_>) 
                     running[event.cpu] = (world.running(pid, tid), since);
                 }
                 world.leave(running[event.cpu], event.time);
-                // Not every kernel tells when the idle task leaves, so what comes after it begins with itself.
+                // Not every kernel reports when the idle task leaves, so the next task begins with its own
+                // record.
                 let now = if next == 0 { Running::Nobody } else { Running::Switching };
                 running[event.cpu] = (now, event.time);
             }
@@ -192,13 +195,13 @@ pub fn sum(events: &mut Vec<Event>, begin: Stamp, end: Stamp, roots: Roots<'_>) 
         world.leave(state, end.0);
     }
     if let (Client::Child(pid), true) = (roots.client, clients.is_empty()) {
-        bail!("process {pid} was not seen being started");
+        bail!("the start of process {pid} was not recorded");
     }
     Ok(gather(world, &clients, &daemons))
 }
 
-/// A loss that is reported by the very first record of a ring happened before the window, when the ring
-/// was full of what `begin` threw away: the kernel reports a loss with the next record that it can write.
+/// A loss reported by the very first record of a ring happened before the window, when the ring was full of
+/// what `begin` discarded: the kernel reports a loss with the next record that it can write.
 fn lost(events: &[Event]) -> Result<()> {
     let mut seen = HashSet::new();
     for Event { cpu, kind, .. } in events {

@@ -1,4 +1,4 @@
-//! Planted event streams: what must come out is worked out by hand.
+//! Planted event streams with results worked out by hand.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use super::*;
 const US: i32 = 10;
 const CLIENT: i32 = 100;
 
-/// A planted stream; times in the order of the calls, 10 ns apart unless said otherwise.
+/// A planted stream; times follow the order of the calls, 10 ns apart unless stated.
 #[derive(Default)]
 struct Stream {
     events: Vec<Event>,
@@ -106,9 +106,9 @@ fn the_first_mapping_after_an_exec_names_the_program() {
 fn a_pid_used_twice_is_two_processes() {
     let mut stream = Stream::default();
     stream.fork(US, CLIENT).fork(CLIENT, 101).run_and_exit(0, 101, 101, 100);
-    // The same number again, for somebody who has nothing to do with the client.
+    // The same id again, for a process that does not belong to the client.
     stream.fork(7, 101).run(0, 101, 101, 5000).run_and_exit(0, CLIENT, CLIENT, 40);
-    // And the client's number again, after it has been reaped.
+    // The client's id again, after it has been reaped.
     stream.fork(7, CLIENT).run(0, CLIENT, CLIENT, 7000);
     let sums = stream.sum(&[]).unwrap();
     assert_eq!((total(&sums.client), sums.client.processes.len()), (140, 2));
@@ -138,7 +138,7 @@ fn the_launcher_and_the_idle_task_are_nobodys_cost() {
 #[test]
 fn who_runs_at_either_end_of_the_window_counts_for_the_part_inside() {
     let mut stream = Stream { time: 990, ..Stream::default() };
-    // 50 was on CPU 1 when the window began at 900; CLIENT still is on CPU 0 when it ends.
+    // 50 was on CPU 1 when the window began at 900; CLIENT is still on CPU 0 when it ends.
     stream
         .at(1, Kind::Off { pid: 50, tid: 50, next: 0 })
         .fork(US, CLIENT)
@@ -185,11 +185,11 @@ fn a_loss_before_the_window_is_no_loss() {
 fn a_client_that_was_never_seen_gives_no_sum() {
     let mut stream = Stream::default();
     stream.fork(7, CLIENT).run(0, CLIENT, CLIENT, 100);
-    assert_eq!(stream.sum(&[]).unwrap_err().to_string(), "process 100 was not seen being started");
+    assert_eq!(stream.sum(&[]).unwrap_err().to_string(), "the start of process 100 was not recorded");
 }
 
 proptest! {
-    /// Whatever runs where: all time on CPUs is on exactly one account.
+    /// In every case, each time on a CPU is in exactly one account.
     #[test]
     fn no_time_is_lost_or_counted_twice(
         stays in proptest::collection::vec((0usize..3, 0usize..6, 20u64..1000), 1..80),

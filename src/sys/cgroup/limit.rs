@@ -1,10 +1,10 @@
-//! A limit on CPU time: which hierarchies it takes, whether this host lets us set it, and the steps that
-//! write it into the cgroup of one container. The kernel gives a cgroup so much CPU time in each period and
-//! stops its processes for the rest of the period once it is used up; a burst lets it save up what it
-//! did not use.
+//! A limit on CPU time: the hierarchies that it needs, whether it can be set on this host, and the steps that
+//! write it into the cgroup of one container. The kernel grants a cgroup a quota of CPU time in each period
+//! and throttles its processes for the rest of the period once it is used up; a burst lets the cgroup save up
+//! unused quota.
 //!
-//! As everywhere, nothing outside of our own directory is written. So where a version 2 hierarchy does not
-//! hand its cpu controller down, the person has to change that.
+//! As everywhere, nothing outside dunnage's own directory is written. So if a version 2 hierarchy does not
+//! delegate its cpu controller, the user has to change that.
 
 use std::io;
 use std::path::Path;
@@ -18,24 +18,24 @@ use crate::units::Nanos;
 
 /// The step that writes a limit.
 const LIMIT: &str = "limit CPU time by";
-/// The period that engines set: the kernel's default.
+/// The period that engines set, which is the kernel's default.
 const PERIOD_US: u64 = 100_000;
-/// How often the directory of ours is made again that another run took away.
+/// How often dunnage's directory is made again after another run has removed it.
 const ATTEMPTS: usize = 5;
 
-/// So much CPU time in each period, in microseconds as the kernel takes it.
+/// This much CPU time in each period, in microseconds as the kernel expects it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuLimit {
     /// CPU time in each period.
     pub quota_us: u64,
     /// The period.
     pub period_us: u64,
-    /// What may be saved up, where that is asked for.
+    /// The most unused quota that may be saved up, if asked for.
     pub burst_us: Option<u64>,
 }
 
 impl CpuLimit {
-    /// So many CPUs, in periods of 100 ms as engines set them.
+    /// The limit for this many CPUs, in periods of 100 ms as engines set it.
     pub fn new(cpus: f64, burst: Option<Nanos>) -> CpuLimit {
         CpuLimit {
             quota_us: (cpus * PERIOD_US as f64).round() as u64,
@@ -49,15 +49,15 @@ impl CpuLimit {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{reason}")]
 pub struct NoLimit {
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// How that is changed.
+    /// What would change that.
     pub remedy: String,
 }
 
 impl CgroupPlan {
-    /// The part of the plan that CPU time is limited and counted in: the version 1 hierarchies of cpu and
-    /// cpuacct where there are such, else version 2.
+    /// The part of the plan that limits and counts CPU time: the version 1 hierarchies of cpu and cpuacct if
+    /// they are mounted, else version 2.
     pub fn for_cpu(&self) -> Result<CgroupPlan, NoLimit> {
         let all = || self.places.iter().map(|place| &place.hierarchy).chain(&self.refused);
         let first = all().any(|hierarchy| hierarchy.has("cpu"));
@@ -67,7 +67,7 @@ impl CgroupPlan {
         };
         if let Some(refused) = self.refused.iter().find(|hierarchy| concerned(hierarchy)) {
             return Err(NoLimit {
-                reason: format!("no cgroup may be made in `{}`", refused.mount.display()),
+                reason: format!("cannot make a cgroup in `{}`: it is not writable", refused.mount.display()),
                 remedy: "run as root, or in a cgroup that was delegated to you: \
                          `systemd-run --user --scope -p Delegate=yes dunnage …`"
                     .into(),
@@ -83,7 +83,7 @@ impl CgroupPlan {
         Ok(CgroupPlan { places, ..CgroupPlan::default() })
     }
 
-    /// The steps that write a limit into the cgroup of one container, which is there already.
+    /// The steps that write a limit into the cgroup of one container, which already exists.
     pub fn limiting(&self, name: &str, limit: &CpuLimit) -> Vec<Step> {
         let CpuLimit { quota_us, period_us, burst_us } = limit;
         let files = |place: &Place| -> Vec<(&str, String)> {
@@ -110,12 +110,12 @@ impl CgroupPlan {
         written.flat_map(|(path, content)| write(&path, &content)).collect()
     }
 
-    /// Makes the cgroups of one container with this limit; nothing is there after an error.
+    /// Makes the cgroups of one container with this limit; leaves nothing after an error.
     pub fn make_limited(&self, name: &str, limit: &CpuLimit) -> Result<(), StepError> {
         let steps: Vec<Step> = self.creation(name).into_iter().chain(self.limiting(name, limit)).collect();
         let mut done = run_all(&steps).1;
         for _ in 0..ATTEMPTS {
-            // Another run that ended took away the directory that we share.
+            // Another run that ended has removed the shared directory.
             let vanished =
                 done.as_ref().is_err_and(|error| error.step != LIMIT && error.errno == libc::ENOENT);
             if !vanished || self.establish().is_err() {
@@ -129,7 +129,7 @@ impl CgroupPlan {
         })
     }
 
-    /// Removes the cgroups of one container with whatever still runs in them; what is away already is no
+    /// Removes the cgroups of one container and kills what still runs in them; a missing cgroup is not an
     /// error.
     pub fn remove(&self, name: &str) -> Result<(), StepError> {
         let all: Vec<_> = self.removal(name).iter().map(remove).collect();
@@ -138,7 +138,7 @@ impl CgroupPlan {
 }
 
 impl StepError {
-    /// Whether a limit was refused, and not what it is set on.
+    /// Whether the limit itself was refused, rather than its cgroup.
     pub fn is_of_a_limit(&self) -> bool {
         self.step == LIMIT
     }
@@ -151,8 +151,8 @@ fn no_controller() -> NoLimit {
     }
 }
 
-/// Whether the version 2 controller reaches the directory of ours. That is one level below, so it must be
-/// handed down there.
+/// Whether the cpu controller of version 2 reaches dunnage's directory. That is one level below, so its
+/// parent must delegate the controller.
 fn handed_down(place: &Place) -> Result<(), NoLimit> {
     let above = place.parent.parent().unwrap_or(&place.hierarchy.mount);
     let has = |file: &str| -> io::Result<bool> {
@@ -162,13 +162,13 @@ fn handed_down(place: &Place) -> Result<(), NoLimit> {
     match (told("cgroup.controllers"), told("cgroup.subtree_control")) {
         (true, true) => Ok(()),
         (true, false) => Err(NoLimit {
-            reason: format!("`{}` does not hand its cpu controller down", above.display()),
+            reason: format!("`{}` does not delegate its cpu controller", above.display()),
             remedy: format!("`echo +cpu > {}/cgroup.subtree_control`, as root", above.display()),
         }),
         (false, _) if above == place.hierarchy.mount => Err(no_controller()),
         (false, _) => Err(NoLimit {
-            reason: format!("`{}` was not given the cpu controller", above.display()),
-            remedy: "run as root, or delegate the controller: `Delegate=cpu` in the unit that you run in"
+            reason: format!("`{}` does not have the cpu controller", above.display()),
+            remedy: "run as root, or delegate the controller: `Delegate=cpu` in your systemd unit"
                 .into(),
         }),
     }
@@ -234,7 +234,7 @@ mod tests {
         let files = ["cpu.max", "cpu.max.burst"].map(|file| directory.join(file).display().to_string());
         assert_eq!(says("cpuset cpu io\n", "cpu\n").unwrap(), files);
         let why = says("cpu\n", "memory\n").unwrap_err();
-        assert!(why.reason.contains("does not hand"), "{why}");
+        assert!(why.reason.contains("does not delegate"), "{why}");
         assert!(why.remedy.contains("/cgroup.subtree_control"), "{why:?}");
         assert!(says("memory\n", "memory\n").unwrap_err().reason.contains("is mounted here"));
         assert_eq!(plan(&[]).for_cpu(), Err(no_controller()));

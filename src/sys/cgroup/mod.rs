@@ -1,6 +1,5 @@
-//! Which cgroup hierarchies this machine has mounted, and where this process stands in them.
-//! Where containers' own go is chosen in `plan`, what they may use is set in `limit`, and what a process
-//! reads of its own is in `own`.
+//! The cgroup hierarchies mounted on this machine, and the cgroups of this process in them. `plan` chooses
+//! where containers' own cgroups go, `limit` sets what they may use, and `own` reads a process's own cgroup.
 
 mod limit;
 pub mod own;
@@ -18,42 +17,42 @@ pub(in crate::sys) use plan::{CREATE, ENTER, remove};
 /// The interface of a hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Version {
-    /// cgroup v1, with the options that select it when it is mounted: `cpu,cpuacct`, `name=systemd`.
+    /// cgroup v1, with the mount options that select it: `cpu,cpuacct`, `name=systemd`.
     V1(String),
-    /// cgroup v2, the one hierarchy of its kind.
+    /// cgroup v2, a single hierarchy.
     V2,
 }
 
 /// One mounted hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// What it is.
+    /// Its version.
     pub version: Version,
-    /// Where it is mounted.
+    /// Its mount point.
     pub mount: PathBuf,
-    /// The directory of the cgroup that this process is in, where the mount shows it.
+    /// The directory of this process's cgroup, if the mount shows it.
     pub own: Option<PathBuf>,
 }
 
 impl Hierarchy {
-    /// The last part of the mount point, by which containers see it under `/sys/fs/cgroup`.
+    /// The last part of the mount point, which containers see under `/sys/fs/cgroup`.
     pub fn directory_name(&self) -> &Path {
         self.mount.file_name().map_or(Path::new("cgroup"), Path::new)
     }
 
-    /// Whether the v1 hierarchy has this controller.
+    /// Whether this v1 hierarchy has this controller.
     pub fn has(&self, controller: &str) -> bool {
         matches!(&self.version, Version::V1(options) if options.split(',').any(|one| one == controller))
     }
 }
 
-/// The hierarchy with this controller. Where it is mounted as version 1 it is not in version 2.
+/// The hierarchy with this controller. A controller that is mounted as version 1 is not in version 2.
 pub(crate) fn with_controller<'a>(hierarchies: &'a [Hierarchy], controller: &str) -> Option<&'a Hierarchy> {
     let first = hierarchies.iter().find(|hierarchy| hierarchy.has(controller));
     first.or_else(|| hierarchies.iter().find(|hierarchy| hierarchy.version == Version::V2))
 }
 
-/// Whether this process may make directories in `directory`; a read-only mount counts as no.
+/// Whether this process may make directories in `directory`; false on a read-only mount.
 pub fn is_writable(directory: &Path) -> bool {
     accessat(CWD, directory, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
 }
@@ -71,13 +70,13 @@ pub fn mounted() -> io::Result<Vec<Hierarchy>> {
     }
 }
 
-/// The same with the cgroups of another process in place of our own.
+/// The same with the cgroups of another process.
 pub fn mounted_of(pid: i32) -> io::Result<Vec<Hierarchy>> {
     let own = std::fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
     Ok(parse(&std::fs::read_to_string("/proc/self/mountinfo")?, &own))
 }
 
-/// A line of `mountinfo`, as far as cgroups need it.
+/// The parts of a line of `mountinfo` that cgroups need.
 struct Mounted<'a> {
     root: &'a str,
     point: &'a str,
@@ -92,7 +91,7 @@ fn mounted_line(line: &str) -> Option<Mounted<'_>> {
     Some(Mounted { root: front.next()?, point: front.next()?, kind: back.next()?, options: back.nth(1)? })
 }
 
-/// A path in which the kernel wrote blanks, tabs, newlines and backslashes as octal numbers.
+/// A path in which the kernel escaped blanks, tabs, newlines and backslashes as octal numbers.
 pub(crate) fn unescaped(text: &str) -> PathBuf {
     let mut plain = text.to_owned();
     for (code, character) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
@@ -101,7 +100,7 @@ pub(crate) fn unescaped(text: &str) -> PathBuf {
     PathBuf::from(plain)
 }
 
-/// The hierarchies of a process, by the texts of its `mountinfo` and `cgroup`.
+/// The hierarchies of a process, from its `mountinfo` and `cgroup` files.
 pub(crate) fn parse(mountinfo: &str, own: &str) -> Vec<Hierarchy> {
     let mounts: Vec<_> = mountinfo.lines().filter_map(mounted_line).collect();
     let hierarchy = |line: &str| {

@@ -1,8 +1,9 @@
-//! The cgroup of the calling process, as it sees it: where it is, its CPU counters, its quota and its peak of memory, read by the probe.
+//! The cgroup of the calling process as it sees it: its path, CPU counters, quota and memory peak, read by
+//! the probe.
 //!
-//! Counters are opened once, and each reading is one `pread` of each: `cpu.stat` in version 2; `cpu.stat`,
-//! `cpuacct.usage` and `cpuacct.stat` in version 1. Deliberately absent: limits of cgroups further up, and
-//! what others in the same cgroup use, which its counters hold too.
+//! Files of counters are opened once, and a reading is one `pread` of each: `cpu.stat` in version 2;
+//! `cpu.stat`, `cpuacct.usage` and `cpuacct.stat` in version 1. Deliberately absent: limits of cgroups
+//! further up, and the use by other processes in the same cgroup, which the counters include.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -13,18 +14,18 @@ use super::{Hierarchy, Version, mounted, with_controller};
 use crate::advise::Throttling;
 use crate::units::Nanos;
 
-/// Clock ticks in a second as the kernel tells them to programs, whatever it counts itself.
+/// Clock ticks per second in the kernel's interface to programs, independent of its own tick.
 const USER_HZ: u64 = 100;
-/// The inode number of the root of a hierarchy; a container sees its own cgroup as the root, which keeps
-/// the number that it has on the host.
+/// The inode number of the root of a hierarchy. A container sees its own cgroup as the root, but with the
+/// inode number that it has on the host.
 const ROOT_INODE: u64 = 1;
 
-/// What is missing, in a whole sentence without its end.
+/// What is missing, as a sentence without its full stop.
 pub type Missing = &'static str;
 const NO_LIST: Missing = "there is no readable `/proc/self/cgroup`";
 
-/// The version and the directory of the own cgroup with this controller. Where the mount does not show it, what it
-/// shows is taken.
+/// The version and the directory of the process's own cgroup for this controller. If the mount does not show
+/// that cgroup, what it does show is used.
 pub(crate) fn directory<'a>(
     hierarchies: &'a [Hierarchy],
     controller: &str,
@@ -51,34 +52,34 @@ pub struct CpuCounters {
 pub struct CpuReading {
     /// CPU time used by the cgroup and all below it.
     pub usage: u64,
-    /// Of it in user mode. The kernel divides by what it saw at its clock ticks; version 1 tells it in
+    /// The part in user mode. The kernel splits by what it saw at its clock ticks; version 1 reports it in
     /// steps of 10 ms.
     pub user: u64,
-    /// And in the kernel.
+    /// The part in the kernel.
     pub system: u64,
-    /// What the quota did; none where the cgroup has no such counters.
+    /// The counters of the quota; `None` where the cgroup has none.
     pub throttling: Option<Throttling>,
-    /// What the burst did; none where the kernel has none (Linux before 5.15).
+    /// The counters of the burst; `None` where the kernel has none (Linux before 5.15).
     pub bursts: Option<Bursts>,
 }
 
-/// How often more than the quota was used.
+/// How often a period used more than its quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bursts {
-    /// Periods in which it was.
+    /// The number of such periods.
     pub periods: u64,
-    /// How much more, in nanoseconds.
+    /// The excess in total, in nanoseconds.
     pub time: u64,
 }
 
-/// The limit that the cgroup sets, in nanoseconds.
+/// The cgroup's limit, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
-    /// CPU time in each period; none for no limit.
+    /// CPU time in each period; `None` without a limit.
     pub each: Option<u64>,
     /// The period.
     pub period: u64,
-    /// What unused quota may be saved up to; zero where the kernel has no bursts.
+    /// The most unused quota that may be saved up; zero where the kernel has no bursts.
     pub burst: u64,
 }
 
@@ -87,14 +88,14 @@ impl CpuCounters {
     pub fn open() -> Result<CpuCounters, Missing> {
         let hierarchies = mounted().map_err(|_| NO_LIST)?;
         let (version, own) =
-            directory(&hierarchies, "cpu").ok_or("its cgroup of the cpu controller is not to be seen")?;
+            directory(&hierarchies, "cpu").ok_or("its cgroup of the cpu controller is not visible")?;
         let open = |directory: &Path, name| File::open(directory.join(name)).ok();
         let stat = open(own, "cpu.stat").ok_or("its cgroup has no file `cpu.stat`")?;
         let accounting = match version {
             Version::V2 => None,
             Version::V1(_) => {
                 let (_, own) = directory(&hierarchies, "cpuacct")
-                    .ok_or("its cgroup of the cpuacct controller is not to be seen")?;
+                    .ok_or("its cgroup of the cpuacct controller is not visible")?;
                 let both = open(own, "cpuacct.usage").zip(open(own, "cpuacct.stat"));
                 Some(both.ok_or("its cgroup has no files `cpuacct.usage` and `cpuacct.stat`")?)
             }
@@ -112,11 +113,11 @@ impl CpuCounters {
         fs::read_to_string(self.directory.join("cgroup.procs")).is_ok_and(|list| list.lines().count() == 1)
     }
 
-    /// Reads them; nothing where they are not to be read. The calling thread's own CPU time is in them up to this
-    /// call; that of others that run at the moment may be missing since the last clock tick of theirs.
+    /// Reads them; `None` if they cannot be read. The calling thread's CPU time is included up to this call;
+    /// other running threads may lack the time since their last clock tick.
     pub fn read(&self) -> Option<CpuReading> {
-        // The kernel charges what a thread uses at clock ticks and when it leaves its CPU. Asked for the
-        // thread's own time it charges it at once, to its cgroup too.
+        // The kernel charges a thread's CPU time at clock ticks and when the thread leaves its CPU. Reading
+        // the thread's own time makes it charge at once, also to the cgroup.
         let _ = raw::thread_cpu();
         let mut buffer = [0u8; 1024];
         let mut reading = match &self.accounting {
@@ -137,7 +138,7 @@ impl CpuCounters {
         Some(reading)
     }
 
-    /// Reads the limit; nothing where there is no file for one, as at the root of version 2.
+    /// Reads the limit; `None` where the file does not exist, as at the root of version 2.
     pub fn quota(&self) -> Option<Quota> {
         quota_in(&self.directory)
     }
@@ -149,7 +150,7 @@ pub(crate) fn quota_in(directory: &Path) -> Option<Quota> {
     let one = |name: &str| number(&text(name)?);
     let (each, period) = match text("cpu.max") {
         Some(text) => pair_in_max(&text)?,
-        // Without a limit it is -1.
+        // -1 means no limit.
         None => (one("cpu.cfs_quota_us"), one("cpu.cfs_period_us")?),
     };
     let burst = one("cpu.max.burst").or_else(|| one("cpu.cfs_burst_us"));
@@ -157,12 +158,12 @@ pub(crate) fn quota_in(directory: &Path) -> Option<Quota> {
     Some(Quota { each: each.map(nanos), period: nanos(period.max(1)), burst: nanos(burst.unwrap_or(0)) })
 }
 
-/// The most memory in bytes that the own cgroup, and all below it, were charged with at any time: of processes, of the kernel
-/// for them, and of the page cache.
+/// The peak of the memory in bytes charged to the process's own cgroup and those below it: memory of
+/// processes, kernel memory for them, and page cache.
 pub fn peak_memory() -> Result<u64, Missing> {
     let hierarchies = mounted().map_err(|_| NO_LIST)?;
     let (version, own) =
-        directory(&hierarchies, "memory").ok_or("its cgroup of the memory controller is not to be seen")?;
+        directory(&hierarchies, "memory").ok_or("its cgroup of the memory controller is not visible")?;
     peak_in(version, own)
 }
 
@@ -179,13 +180,13 @@ fn peak_in(version: &Version, directory: &Path) -> Result<u64, Missing> {
     fs::read(directory.join(file)).ok().and_then(|text| number(&text)).ok_or(missing)
 }
 
-/// The first bytes of a file as they are now.
+/// The first bytes of a file as it is now.
 fn read<'a>(file: &File, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     let length = file.read_at(buffer, 0).ok()?;
     Some(&buffer[..length])
 }
 
-/// What stands in `cpu.stat`, the usage too in version 2.
+/// Adds the values of `cpu.stat`, in version 2 also the usage.
 fn add_stat(text: &[u8], version: &Version, reading: &mut CpuReading) -> Option<()> {
     if *version == Version::V2 {
         reading.usage = micros(text, b"usage_usec")?;
@@ -196,7 +197,7 @@ fn add_stat(text: &[u8], version: &Version, reading: &mut CpuReading) -> Option<
     Some(())
 }
 
-/// What `cpu.stat` of either version says of a limit, the first in nanoseconds and the second in microseconds.
+/// The throttling counters in `cpu.stat` of version 1 (nanoseconds) or 2 (microseconds).
 pub(crate) fn throttling(text: &[u8]) -> Option<Throttling> {
     let waited = value(text, b"throttled_time").or_else(|| micros(text, b"throttled_usec"))?;
     Some(Throttling {
@@ -222,7 +223,7 @@ fn value(text: &[u8], name: &[u8]) -> Option<u64> {
     text.split(|byte| *byte == b'\n').find_map(rest)
 }
 
-/// A whole number, with or without the end of the line.
+/// An integer, with or without a final newline.
 pub(crate) fn number(text: &[u8]) -> Option<u64> {
     core::str::from_utf8(text.trim_ascii()).ok()?.parse().ok()
 }
@@ -268,7 +269,7 @@ mod tests {
     fn counters_that_are_not_there_are_not_zero() {
         let first = Version::V1("cpu".into());
         let mut reading = CpuReading::default();
-        // The root of version 2, or a cgroup to which the controller was not given.
+        // The root of version 2, or a cgroup without the controller.
         add_stat(b"usage_usec 7\nuser_usec 5\nsystem_usec 2\n", &Version::V2, &mut reading).unwrap();
         assert_eq!((reading.usage, reading.throttling, reading.bursts), (7000, None, None));
         // Linux before 5.15.
@@ -336,7 +337,7 @@ mod tests {
         assert_eq!((pair_in_max(b"50000\n"), pair_in_max(b"x 1\n"), number(b"-1\n")), (None, None, None));
     }
 
-    /// On this machine, whichever version it has: what a thread uses is in its cgroup at once.
+    /// On this machine, with either version: what a thread uses is in its cgroup at once.
     #[test]
     fn what_this_thread_uses_is_counted() {
         let counters = match CpuCounters::open() {
@@ -350,7 +351,7 @@ mod tests {
         while own() - began < 3_000_000 {}
         let used = own() - began;
         let after = counters.read().unwrap();
-        // Version 2 cuts off to microseconds, and its root has only what was seen at clock ticks.
+        // Version 2 truncates to microseconds, and its root includes only what was seen at clock ticks.
         let by_ticks = counters.version == Version::V2 && counters.is_the_machine();
         let counted = after.usage - before.usage + 1000;
         assert!(by_ticks || counted >= used, "{used} ns in {before:?} to {after:?}");

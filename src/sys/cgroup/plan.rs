@@ -1,15 +1,13 @@
-//! Where the cgroups of a container go, and the steps that make, enter and remove them.
+//! The places of a container's cgroups, and the steps that make, enter and remove them.
 //!
-//! As runc and crun do: one directory in every version 1 hierarchy, named ones included, and one in
-//! the version 2 hierarchy; on a hybrid host both, although none of them needs the latter there.
-//! All lie in a directory `dunnage` of our own, right under the hierarchy's root, or, where that
-//! is not ours to write, under the cgroup that we are in and were given (delegation). Nothing outside
-//! of `dunnage` is ever written.
+//! As with runc and crun: one directory in every version 1 hierarchy, including named ones, and one in the
+//! version 2 hierarchy; both on a hybrid host, although version 2 has no use there. All are in a directory
+//! `dunnage`, directly below the hierarchy's root, or, if that is not writable, below the cgroup that dunnage
+//! is in and that was delegated to it. Nothing outside `dunnage` is ever written.
 //!
-//! The container enters version 2 by being born there (`CLONE_INTO_CGROUP`). It enters version 1 by
-//! writing 0 into `tasks`: that moves a single thread, itself, for which the kernel skips the lock
-//! that makes a write into `cgroup.procs` cost milliseconds on a quiet machine. The child has one
-//! thread, so the result is the same.
+//! The container enters version 2 by being born there (`CLONE_INTO_CGROUP`). It enters version 1 by writing 0
+//! into `tasks`: that moves a single thread, itself, without the lock that makes a write to `cgroup.procs`
+//! cost milliseconds on a quiet machine. The child has only one thread, so the result is the same.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,12 +24,12 @@ pub const LABEL: &str = "dunnage";
 pub(in crate::sys) const CREATE: &str = "create cgroup";
 /// The step that enters one.
 pub(in crate::sys) const ENTER: &str = "enter cgroup";
-/// How often directories that others remove while we set them up are set up again.
+/// How often directories are set up again that others remove meanwhile.
 const ATTEMPTS: usize = 5;
-/// How long a cgroup may hold on to processes that have been killed.
+/// How long a cgroup may take to become empty after its processes have been killed.
 const PATIENCE: Nanos = Nanos::from_millis(2000);
 
-/// Removes the directories that hold our cgroups, unless something is in them.
+/// Removes the directories that hold dunnage's cgroups, unless something is in them.
 pub fn retire() {
     let _ = CgroupPlan::here().and_then(|plan| plan.retire());
 }
@@ -41,22 +39,22 @@ pub fn retire() {
 pub struct Place {
     /// The hierarchy.
     pub hierarchy: Hierarchy,
-    /// The directory of ours that holds one directory for each container.
+    /// dunnage's directory, which holds one directory for each container.
     pub parent: PathBuf,
 }
 
-/// Where the cgroups of containers go on this host; empty when nothing may be written.
+/// The places of containers' cgroups on this host; empty if no hierarchy is writable.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CgroupPlan {
-    /// Where they go.
+    /// One place for each hierarchy.
     pub places: Vec<Place>,
-    /// Hierarchies that are mounted but not ours to write.
+    /// Hierarchies that are mounted but not writable.
     pub refused: Vec<Hierarchy>,
     /// How a container enters them.
     pub way: Way,
 }
 
-/// How a process comes into its cgroups: in each version of them by what only that version has, or by a write to
+/// How a process enters its cgroups: in each version by the way that only that version has, or by a write to
 /// `cgroup.procs`, for which the kernel takes a lock over all forks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Way {
@@ -77,19 +75,19 @@ impl Way {
         if matches!(self, Way::Cheapest | Way::Tasks) { "tasks" } else { "cgroup.procs" }
     }
 
-    /// Whether a container may be born in version 2.
+    /// Whether a container may be born in its version 2 cgroup.
     pub fn is_by_birth(self) -> bool {
         matches!(self, Way::Cheapest | Way::Born)
     }
 }
 
 impl CgroupPlan {
-    /// Chooses for the hierarchies that are mounted here.
+    /// Chooses places in the hierarchies that are mounted here.
     pub fn here() -> io::Result<CgroupPlan> {
         mounted().map(|hierarchies| CgroupPlan::new(&hierarchies))
     }
 
-    /// Chooses for these hierarchies, making nothing yet.
+    /// Chooses places in these hierarchies, without making anything.
     pub fn new(hierarchies: &[Hierarchy]) -> CgroupPlan {
         let mut plan = CgroupPlan::default();
         for hierarchy in hierarchies {
@@ -104,8 +102,8 @@ impl CgroupPlan {
         plan
     }
 
-    /// Has the cgroups of this container, which are there already, admit a process: those above them cannot go away
-    /// any more, and may have been made anew by a runtime right before, without what a cpuset hands down.
+    /// Makes the existing cgroups of this container accept a process. The cgroups above them can no longer
+    /// disappear, but a runtime may have just made them anew without the values that a cpuset inherits.
     pub fn admit(&self, name: &str) -> io::Result<()> {
         self.establish()?;
         let cpusets = self
@@ -115,13 +113,13 @@ impl CgroupPlan {
         cpusets.into_iter().try_for_each(|place| fill(&place.parent.join(name), &place.parent))
     }
 
-    /// Makes the directories that hold the containers' own. Outside of every measured interval, as
-    /// an engine's are: `/sys/fs/cgroup/…/docker` is there before the first container.
+    /// Makes the directories that hold the containers' own, outside every measured interval, as with an
+    /// engine: `/sys/fs/cgroup/…/docker` exists before the first container.
     pub fn establish(&self) -> io::Result<()> {
         self.places.iter().try_for_each(|place| {
             let mut done = establish(place);
             for _ in 0..ATTEMPTS {
-                // Somebody else removed the directory in the middle of it.
+                // Another process removed the directory meanwhile.
                 let vanished = |error: &io::Error| {
                     [Some(libc::ENOENT), Some(libc::ENODEV)].contains(&error.raw_os_error())
                 };
@@ -135,7 +133,7 @@ impl CgroupPlan {
         })
     }
 
-    /// Removes those directories again, unless a container of this or another run is in them.
+    /// Removes those directories, unless they contain a container of this or another run.
     pub fn retire(&self) -> io::Result<()> {
         self.places.iter().try_for_each(|place| match std::fs::remove_dir(&place.parent) {
             Err(error) if ![libc::EBUSY, libc::ENOENT].contains(&error.raw_os_error().unwrap_or(0)) => Err(
@@ -150,7 +148,7 @@ impl CgroupPlan {
         self.places.iter().map(|place| place.parent.join(name)).collect()
     }
 
-    /// The version 2 cgroup of one container, into which it is born.
+    /// The version 2 cgroup of one container, in which it is born.
     pub fn version_2(&self, name: &str) -> Option<PathBuf> {
         let place = self.places.iter().find(|place| place.hierarchy.version == Version::V2)?;
         Some(place.parent.join(name))
@@ -161,8 +159,7 @@ impl CgroupPlan {
         self.directories(name).iter().map(|path| Step::mkdir(CREATE, path, 0o755)).collect()
     }
 
-    /// Steps for the child: enter the version 1 cgroups, and the one of version 2 too if it was
-    /// not born there.
+    /// Steps for the child: enter the version 1 cgroups, and the version 2 one if it was not born there.
     pub fn entering(&self, name: &str, birth: Birth) -> Vec<Step> {
         let file = |place: &Place| match (&place.hierarchy.version, birth) {
             (Version::V1(_), _) => Some(place.parent.join(name).join(self.way.file())),
@@ -172,13 +169,13 @@ impl CgroupPlan {
         self.places.iter().filter_map(file).flat_map(|path| write_zero(&path)).collect()
     }
 
-    /// Steps for the child: enter all cgroups of the plan by writing into this file of each.
+    /// Steps for the child: enter all cgroups of the plan by a write to this file of each.
     pub fn entering_through(&self, file: &str, name: &str) -> Vec<Step> {
         let paths = self.places.iter().map(|place| place.parent.join(name).join(file));
         paths.flat_map(|path| write_zero(&path)).collect()
     }
 
-    /// The part of the plan that lies in hierarchies of one version.
+    /// The part of the plan in hierarchies of one version.
     pub fn of_version(&self, is_it: impl Fn(&Version) -> bool) -> CgroupPlan {
         let places = self.places.iter().filter(|place| is_it(&place.hierarchy.version));
         CgroupPlan { places: places.cloned().collect(), ..CgroupPlan::default() }
@@ -190,7 +187,7 @@ impl CgroupPlan {
     }
 }
 
-/// Who writes 0 into such a file means itself.
+/// Writing 0 to such a file moves the writer itself.
 fn write_zero(path: &Path) -> [Step; 3] {
     [Step::open(ENTER, path, libc::O_WRONLY), Step::write(ENTER, path, "0"), Step::close()]
 }
@@ -198,7 +195,7 @@ fn write_zero(path: &Path) -> [Step; 3] {
 /// Whether a container is born in its version 2 cgroup or enters it by a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Birth {
-    /// `CLONE_INTO_CGROUP`, from Linux 5.7 on.
+    /// `CLONE_INTO_CGROUP`, since Linux 5.7.
     Inside,
     /// In its parent's cgroup.
     Outside,
@@ -213,15 +210,15 @@ fn establish(place: &Place) -> io::Result<()> {
         return delegate_controllers(&place.parent);
     }
     if place.hierarchy.has("cpuset") {
-        // A v1 cpuset begins empty and admits no process. Ours takes what its parent has; those
-        // of the containers then take it from ours in the kernel.
+        // A v1 cpuset starts empty and then accepts no process. dunnage's directory gets the values of its
+        // parent; the containers' cpusets inherit them from it in the kernel.
         fill(&place.parent, place.parent.parent().unwrap_or(&place.hierarchy.mount))?;
         std::fs::write(place.parent.join("cgroup.clone_children"), "1")?;
     }
     Ok(())
 }
 
-/// Gives a cpuset that is empty what the one above it has.
+/// Copies the values of the parent into an empty cpuset.
 fn fill(directory: &Path, above: &Path) -> io::Result<()> {
     for file in ["cpuset.cpus", "cpuset.mems"] {
         if std::fs::read_to_string(directory.join(file))?.trim().is_empty() {
@@ -231,8 +228,8 @@ fn fill(directory: &Path, above: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives every controller that we were given to the containers' cgroups. One that refuses (the
-/// CPU controller does while real-time tasks run) is left out, as runc leaves it out.
+/// Delegates every available controller to the containers' cgroups. One that refuses (as the cpu controller
+/// does while real-time tasks run) is left out, as in runc.
 fn delegate_controllers(parent: &Path) -> io::Result<()> {
     let available = std::fs::read_to_string(parent.join("cgroup.controllers"))?;
     let control = parent.join("cgroup.subtree_control");
@@ -243,8 +240,8 @@ fn delegate_controllers(parent: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs one step of a removal. Processes that are still in the cgroup are killed and waited for; a
-/// directory that is already away is no error.
+/// Runs one step of a removal. Processes that are still in the cgroup are killed and waited for; a missing
+/// directory is not an error.
 pub(in crate::sys) fn remove(step: &Step) -> Result<(), StepError> {
     let mut result = step.run(&mut Descriptor::none());
     let deadline = clock::now().0 as i64 + PATIENCE.0;
@@ -260,13 +257,13 @@ pub(in crate::sys) fn remove(step: &Step) -> Result<(), StepError> {
     }
 }
 
-/// Kills the processes in a cgroup and waits for the first one's end by its pidfd: version 1 has no
-/// event for an empty cgroup, and that of version 2 says no more than the processes' own end.
+/// Kills the processes in a cgroup and waits for the end of the first one by its pidfd: version 1 has no
+/// event for an empty cgroup, and that of version 2 says no more than the end of the processes.
 ///
-/// A container that was reaped has left its cgroups: the kernel takes a task out of them before its
-/// parent may reap it, and reaps the init of a PID namespace last. So this is for a container
-/// without a PID namespace, and for kernels that take a task out only when it has left its CPU,
-/// shortly after it was reaped; those show an empty cgroup that is busy, and give no event.
+/// A reaped container has left its cgroups: the kernel takes a task out of them before its parent can reap
+/// it, and reaps the init of a PID namespace last. So this is for a container without a PID namespace, and
+/// for kernels that take a task out only when it has left its CPU, shortly after it was reaped; those show an
+/// empty cgroup that is busy, and send no event.
 fn empty(directory: &Path, allowed: Nanos) -> io::Result<()> {
     let listed = std::fs::read_to_string(directory.join("cgroup.procs"))?;
     let members = || listed.lines().filter_map(|line| line.parse().ok());
@@ -281,7 +278,8 @@ fn empty(directory: &Path, allowed: Nanos) -> io::Result<()> {
     Ok(())
 }
 
-/// Kills a process if it is still in the cgroup once its number can no longer be given to another.
+/// Kills a process if, once it can no longer be replaced by another with the same id, it is still in the
+/// cgroup.
 fn kill_member(directory: &Path, pid: i32) {
     let Ok(process) = pidfd::open(pid) else { return };
     let listed = std::fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What a container is given beside its image: files over it, places of the host bound into it, and the
-//! layer of mount points that this and the container's own filesystems need.
+//! What a container gets in addition to its image: files over it, paths of the host bound into it, and the
+//! layer of mount points that these and the container's own filesystems need.
 
 use std::path::{Path, PathBuf};
 
@@ -9,20 +9,21 @@ use dunnage_analysis::subject::Mount;
 use super::Spec;
 use super::pieces::Piece;
 
-/// What a container is given beside its image.
+/// What a container gets in addition to its image.
 #[derive(Debug, Clone, Default)]
 pub struct Additions {
-    /// Where its program starts; the root unless given.
+    /// The working directory of its program; the root by default.
     pub directory: Option<PathBuf>,
-    /// Files of the host that lie over the image, each under its name in the root directory. Only with an
+    /// Files of the host that appear over the image, each with its name in the root directory. Only with an
     /// overlay.
     pub files: Vec<(PathBuf, String)>,
-    /// Places of the host that are bound into it: absolute paths there, and paths in the root without links on the way.
+    /// Paths of the host that are bound into it: absolute paths there, and paths in the root without links on
+    /// the way.
     pub binds: Vec<Mount>,
 }
 
-/// Mount points and files that the image lacks: a layer of their own under an overlay; else they are made in
-/// the image, as runc and crun make them.
+/// Mount points and files that the image lacks: a separate layer under an overlay; otherwise they are made in
+/// the image, as runc and crun do.
 pub(super) fn mount_points(spec: &Spec) -> Result<Option<PathBuf>> {
     if !spec.pieces.has(Piece::Filesystems) {
         return Ok(None);
@@ -58,13 +59,13 @@ pub(super) fn mount_points(spec: &Spec) -> Result<Option<PathBuf>> {
     Ok(spec.pieces.has(Piece::Overlay).then_some(layer))
 }
 
-/// Below these the container's own filesystems are mounted, which have what they have.
+/// The container's own filesystems are mounted on these, so nothing can be made below them.
 fn is_missing(rootfs: &Path, inside: &Path) -> bool {
     let mounted = ["proc", "dev", "sys"].iter().any(|name| inside.starts_with(name));
     !mounted && std::fs::symlink_metadata(rootfs.join(inside)).is_err()
 }
 
-/// A file for a file and a directory for a directory; directories on the way keep the image's modes, which
+/// A file for a file and a directory for a directory. Directories on the way keep the image's modes, which
 /// those of the upper layer would hide.
 fn make_mount_point(spec: &Spec, layer: &Path, bind: &Mount) -> Result<()> {
     let mut own = PathBuf::new();

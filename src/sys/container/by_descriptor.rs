@@ -1,5 +1,5 @@
-//! Mounts by the calls that newer kernels have in place of `mount`: a filesystem is configured (`fsopen`, `fsconfig`), becomes a
-//! mount that is nowhere yet (`fsmount`, `open_tree`), and is put in its place (`move_mount`).
+//! Mounts with the newer calls that replace `mount`: a filesystem is configured (`fsopen`, `fsconfig`),
+//! becomes a detached mount (`fsmount`, `open_tree`), and is attached (`move_mount`).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -15,32 +15,32 @@ const CREATE: u32 = 6;
 const CLOSE_ON_EXEC: u32 = 1;
 const FROM_EMPTY_PATH: u32 = 4;
 const STRICTATIME: u64 = 0x20;
-/// Flags of `mount` that are the same bits as attributes of a mount.
+/// Flags of `mount` with the same values as attributes of a mount.
 const ATTRIBUTES: libc::c_ulong = libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
 
 impl Mounts {
-    /// Why this kernel cannot make them so.
+    /// Why this kernel cannot mount this way.
     pub fn lacking(self) -> Option<&'static str> {
         let path = c"".as_ptr() as usize;
         let call = |number, flags: u32| {
-            // SAFETY: the descriptor is none, so that each is refused before anything is done.
+            // SAFETY: the descriptor is not valid, so each call is refused before it does anything.
             unsafe { raw::syscall(number, [usize::MAX, path, flags as usize, 0, 0, 0]) }
         };
         let known_flags = OPEN_TREE_NAMESPACE | libc::AT_EMPTY_PATH as u32;
         match self {
             Mounts::Mount => None,
             Mounts::Fsmount => (call(libc::SYS_mount_setattr, 0) == Err(libc::ENOSYS))
-                .then_some("this kernel has no `mount_setattr`: Linux from 5.12 on has it"),
-            // A flag that is not known is refused before anything else is looked at.
+                .then_some("this kernel has no `mount_setattr`, which needs Linux 5.12"),
+            // An unknown flag is refused before anything else is checked.
             Mounts::OpenTree => {
                 matches!(call(libc::SYS_open_tree, known_flags), Err(libc::EINVAL | libc::ENOSYS))
-                    .then_some("this kernel has no `OPEN_TREE_NAMESPACE`: Linux from 7.0 on has it")
+                    .then_some("this kernel has no `OPEN_TREE_NAMESPACE`, which needs Linux 7.0")
             }
         }
     }
 }
 
-/// The calls that do what a `mount` does; any other step as it is.
+/// The calls that do the same as a `mount`; any other step unchanged.
 pub(super) fn by_descriptor(step: Step) -> Vec<Step> {
     let Some(asked) = step.mounts() else { return vec![step] };
     let (flags, recursive) =
@@ -65,7 +65,7 @@ pub(super) fn by_descriptor(step: Step) -> Vec<Step> {
     steps
 }
 
-/// The mount of a new filesystem, nowhere yet.
+/// The mount of a new filesystem, detached.
 fn detached(step: &Step, asked: Asked<'_>) -> Vec<Step> {
     let configure = |command: u32, key: &OsStr, value: Option<&OsStr>| {
         let given = |text_of: Option<&OsStr>| text_of.map_or(Argument::Number(0), text);
@@ -92,7 +92,7 @@ fn detached(step: &Step, asked: Asked<'_>) -> Vec<Step> {
     steps
 }
 
-/// Options of `mount`, parted at commas without a backslash before them.
+/// Options of `mount`, split at commas that are not escaped with a backslash.
 fn options(all: &OsStr) -> Vec<&[u8]> {
     let bytes = all.as_bytes();
     let is_end = |at: &usize| bytes[*at] == b',' && (*at == 0 || bytes[*at - 1] != b'\\');
@@ -102,8 +102,8 @@ fn options(all: &OsStr) -> Vec<&[u8]> {
     parts.filter(|part| !part.is_empty()).collect()
 }
 
-/// A mount namespace that begins with this mount as its root, and nothing else of the host's: nothing is copied, so nothing
-/// has to be taken off.
+/// A mount namespace that starts with this mount as its root and none of the host's: nothing is copied, so
+/// nothing has to be unmounted.
 pub(super) fn namespace_of(mount: Step) -> [Vec<Step>; 2] {
     let flags = OPEN_TREE_NAMESPACE | libc::OPEN_TREE_CLOEXEC | libc::AT_RECURSIVE as u32;
     let tree = |from, path: &OsStr, more: i32| {

@@ -1,5 +1,5 @@
-//! The filesystems that a container sees, with Docker's sources, flags and options, as steps of the
-//! child. Paths are relative to the new root, which is the working directory but not yet `/`.
+//! The filesystems that a container sees, with Docker's sources, flags and options, as steps of the child.
+//! Paths are relative to the new root, which is the working directory but not yet `/`.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -12,8 +12,8 @@ use super::super::steps::Step;
 use super::pieces::Piece;
 use super::{Facts, NOTHING, Names, Spec};
 
-/// What Docker hides: a directory under an empty tmpfs, a file under `/dev/null`. Each one that
-/// exists costs a mount. This is the list of Docker 20.10; later ones add paths to it.
+/// The paths that Docker hides: a directory under an empty tmpfs, a file under `/dev/null`. Each one that
+/// exists costs a mount. This is the list of Docker 20.10; later versions add paths.
 pub const MASKED_PATHS: [&str; 10] = [
     "/proc/asound",
     "/proc/acpi",
@@ -26,7 +26,7 @@ pub const MASKED_PATHS: [&str; 10] = [
     "/proc/scsi",
     "/sys/firmware",
 ];
-/// What Docker makes read-only. Each one that exists costs two mount calls.
+/// The paths that Docker makes read-only. Each one that exists costs two mount calls.
 pub const READ_ONLY_PATHS: [&str; 5] =
     ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 const DEVICES: [(&str, u32, u32); 6] =
@@ -42,7 +42,7 @@ const DEVICE_LINKS: [(&str, &str); 6] = [
 
 const NO_DEVICES: libc::c_ulong = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
 
-/// All of them, but for what is hidden or made read-only of them.
+/// All of them, except the masks and read-only remounts.
 pub fn steps(spec: &Spec, facts: &Facts, names: Names) -> Vec<Step> {
     let mount = |name, target: &'static str, kind, flags, options: Option<&str>| {
         Step::mount(name, (kind, Path::new(target)), Some(kind), flags, options.map(OsStr::new))
@@ -75,8 +75,8 @@ pub fn steps(spec: &Spec, facts: &Facts, names: Names) -> Vec<Step> {
     steps
 }
 
-/// `/sys/fs/cgroup`: version 2 alone as it is; else a tmpfs with a mount for each version 1
-/// hierarchy, as runc and crun make it. Neither shows the version 2 part of a hybrid host.
+/// `/sys/fs/cgroup`: with version 2 alone that hierarchy; otherwise a tmpfs with a mount for each version 1
+/// hierarchy, as runc and crun make it. On a hybrid host neither of them shows version 2.
 fn cgroup_view(spec: &Spec, facts: &Facts, names: Names) -> Vec<Step> {
     let top = Path::new("sys/fs/cgroup");
     let read_only = NO_DEVICES | libc::MS_RDONLY;
@@ -109,7 +109,7 @@ fn cgroup_view(spec: &Spec, facts: &Facts, names: Names) -> Vec<Step> {
     steps
 }
 
-/// Where several controllers share a hierarchy, each of them has a link to it.
+/// If several controllers share a hierarchy, each has a link to it.
 fn controller_links(top: &Path, hierarchy: &Hierarchy) -> Vec<Step> {
     let directory = hierarchy.directory_name().to_string_lossy();
     let Version::V1(options) = &hierarchy.version else { return Vec::new() };
@@ -135,7 +135,7 @@ pub(super) fn read_only_bind(path: &Path) -> [Step; 2] {
     [Step::mount("bind read-only path", (path, path), None, bind, None), read_only_remount(path)]
 }
 
-/// A place of the host, with all that is mounted below it.
+/// A path of the host, with everything mounted below it.
 pub(super) fn bound(bind: &Mount) -> Vec<Step> {
     let flags = libc::MS_BIND | libc::MS_REC;
     let target = bind.inside.as_path();
@@ -147,7 +147,7 @@ pub(super) fn bound(bind: &Mount) -> Vec<Step> {
     steps
 }
 
-/// Device nodes, or in a user namespace, where none may be made, the host's own.
+/// Device nodes; in a user namespace, where `mknod` is not permitted, the host's own.
 fn devices(spec: &Spec) -> Vec<Step> {
     let mut steps = Vec::new();
     for (name, major, minor) in DEVICES {
@@ -165,7 +165,7 @@ fn devices(spec: &Spec) -> Vec<Step> {
     steps
 }
 
-/// A path that Docker hides, and what hides it.
+/// A path that Docker hides, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mask {
     /// A file, under `/dev/null`.

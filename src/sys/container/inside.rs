@@ -1,8 +1,8 @@
-//! What the child does between its birth and its program, in the order in which crun does it, and
-//! with the values of Docker's default configuration. A pure list of steps; nothing is done here.
+//! What the child does before its program, in crun's order and with the values of Docker's default
+//! configuration. A pure list of steps; nothing is done here.
 //!
-//! Deliberately absent, because they belong to one engine and not to a container: a session
-//! keyring, device rules, resource limits, sysctls, and the files that engines lay over `/etc`.
+//! Deliberately absent, because they are specific to an engine rather than to containers: a session keyring,
+//! device rules, resource limits, sysctls, and the files that engines mount over `/etc`.
 
 use std::ffi::OsString;
 use std::os::fd::RawFd;
@@ -15,13 +15,13 @@ use super::pieces::{Mounts, Piece};
 use super::privileges::{prctl, privileges};
 use super::{Facts, NOTHING, Names, Part, Spec, Tied, filesystems, undo};
 
-/// The step that kernels refuse which have overlayfs for root only.
+/// The step that fails on kernels where only root may mount overlayfs.
 pub(super) const MOUNT_OVERLAY: &str = "mount overlay";
 
-/// All steps of the child, by what they make.
+/// All steps of the child, grouped by piece.
 pub fn parts(spec: &Spec, facts: &Facts, names: Names) -> Vec<Part> {
     let has = |piece| spec.pieces.has(piece);
-    // Where stamps are wanted, a namespace that the clone would have made.
+    // With stamps, a namespace that otherwise the clone makes.
     let own = |piece: Piece| spec.stamped.then(|| unshare(piece.namespace().unwrap_or(0)));
     let first = |step: Option<Step>, steps: Vec<Step>| step.into_iter().chain(steps).collect();
     let mut begin = session();
@@ -57,12 +57,12 @@ pub fn parts(spec: &Spec, facts: &Facts, names: Names) -> Vec<Part> {
     parts
 }
 
-/// A namespace of this kind, made by a process for itself.
+/// A namespace of this kind that a process makes for itself.
 pub(super) fn unshare(flag: i32) -> Step {
     Step::call("make namespace", NOTHING, libc::SYS_unshare, [number(flag)])
 }
 
-/// The root and what is mounted in it, by the calls that were asked for.
+/// The root and the mounts in it, made with the requested calls.
 fn mounts(spec: &Spec, facts: &Facts, names: Names, own: Option<Step>) -> Vec<Part> {
     let has = |piece| spec.pieces.has(piece);
     let [private, mount, enter] = root(spec, facts, names);
@@ -99,17 +99,17 @@ fn mounts(spec: &Spec, facts: &Facts, names: Names, own: Option<Step>) -> Vec<Pa
     parts
 }
 
-/// A session of its own, out of reach of the terminal; death when its maker dies, since nobody
-/// else would end it; file modes as given.
+/// A session of its own, independent of the terminal; SIGKILL when its maker dies, since no other process
+/// would end it; and no umask.
 pub(super) fn session() -> Vec<Step> {
     vec![
-        prctl("tie life to the maker's", libc::PR_SET_PDEATHSIG, [libc::SIGKILL as usize, 0]),
+        prctl("set parent-death signal", libc::PR_SET_PDEATHSIG, [libc::SIGKILL as usize, 0]),
         Step::call("make session", NOTHING, libc::SYS_setsid, []),
         Step::call("set umask", NOTHING, libc::SYS_umask, [number(0)]),
     ]
 }
 
-/// Root inside is who we are outside; the one mapping that needs no privilege and no helper.
+/// Maps root inside to the user outside, the only mapping that needs no privilege and no helper.
 pub(super) fn user_mapping(facts: &Facts) -> Vec<Step> {
     let (user, group) = facts.user;
     let files = [
@@ -125,7 +125,7 @@ pub(super) fn user_mapping(facts: &Facts) -> Vec<Step> {
     files.into_iter().flat_map(write).collect()
 }
 
-/// Nothing that happens here reaches the host's mounts; then the new root, and into it.
+/// Makes mounts private so that none propagates to the host; then mounts the new root, and enters it.
 pub(super) fn root(spec: &Spec, facts: &Facts, names: Names) -> [Step; 3] {
     let private = libc::MS_REC | libc::MS_PRIVATE;
     let private = Step::mount("make mounts private", (NOTHING, Path::new("/")), None, private, None);
@@ -139,7 +139,7 @@ pub(super) fn root(spec: &Spec, facts: &Facts, names: Names) -> [Step; 3] {
     [private, mount, Step::call("enter root", target, libc::SYS_chdir, [text(target)])]
 }
 
-/// The mount option string, in which overlayfs wants commas, colons and backslashes escaped.
+/// The mount option string; overlayfs needs commas, colons and backslashes escaped.
 fn overlay_options(spec: &Spec, facts: &Facts, own: &Path) -> OsString {
     let lower = facts.mount_points.as_deref().into_iter().chain([spec.rootfs.as_path()]);
     let mut options = overlay_over(lower, own);
@@ -149,7 +149,7 @@ fn overlay_options(spec: &Spec, facts: &Facts, own: &Path) -> OsString {
     options
 }
 
-/// The options of an overlay over these layers, the uppermost first, with the directories of its own below `own`.
+/// The options of an overlay over these layers, uppermost first, with its own directories below `own`.
 pub fn overlay_over<'a>(lower: impl Iterator<Item = &'a Path>, own: &Path) -> OsString {
     let mut options = OsString::from("lowerdir=");
     for (index, layer) in lower.enumerate() {
@@ -174,8 +174,8 @@ fn escaped(path: &Path) -> OsString {
     OsString::from_vec(path.as_os_str().as_bytes().iter().flat_map(escape).collect())
 }
 
-/// The old root goes on top of the new one and is taken off at once, which needs no directory for
-/// it; what is left of it is freed in the background of the last unmount.
+/// The old root is stacked on the new one and unmounted at once, so it needs no directory; the kernel frees
+/// the rest of it in the background.
 pub(super) fn pivot() -> [Step; 3] {
     let here = || text(".");
     [
@@ -185,18 +185,18 @@ pub(super) fn pivot() -> [Step; 3] {
     ]
 }
 
-/// Where the program starts, if not in the root.
+/// The working directory of the program, if not the root.
 pub(super) fn beginning(spec: &Spec) -> Option<Step> {
     let path = spec.additions.directory.as_ref()?;
     Some(Step::call("enter directory", path, libc::SYS_chdir, [text(path)]))
 }
 
-/// Input, output and error; no other descriptor of ours reaches the program.
+/// Input, output and error; the program gets no other descriptor.
 pub(super) fn streams(streams: [RawFd; 3]) -> Vec<Step> {
     const CLOSE_ON_EXEC: u32 = 1 << 2;
     let mut steps: Vec<_> = set_up_streams(streams).collect();
     let others = [number(3), number(u32::MAX), number(CLOSE_ON_EXEC)];
-    // Before Linux 5.9 each of ours is closed by its own flag only.
+    // Before Linux 5.9 only the close-on-exec flag of each descriptor closes it.
     steps.push(Step::call("close others", NOTHING, libc::SYS_close_range, others).or(libc::ENOSYS));
     steps
 }

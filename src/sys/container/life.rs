@@ -1,9 +1,9 @@
-//! The life of a container of the floor in parts: made, started, entered, asked to end, removed. The
-//! same steps as in a launch, cut where a runtime's verbs cut them.
+//! The life of a container of the floor in parts: made, started, entered, stopped, removed. The steps are
+//! those of a launch, divided as the verbs of a runtime.
 //!
-//! A container is entered as runtimes enter it, with the fewest system calls: a child joins the
-//! container's cgroups and namespaces, and since a PID namespace takes in only children, forks a
-//! second one, which gives up the privileges that the container's own program gave up and executes.
+//! A container is entered as runtimes do it, with the fewest system calls: a child joins the container's
+//! cgroups and namespaces and, since joining a PID namespace only affects children, forks a second one, which
+//! drops the privileges that the container's own program dropped and executes.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::units::Stamp;
 
-/// A container whose cgroups and directories are there, and whose program does not run yet.
+/// A container whose cgroups and directories exist, and whose program does not run yet.
 #[derive(Debug)]
 #[must_use = "what was made is removed by `remove`"]
 pub struct Made {
@@ -46,11 +46,11 @@ pub struct Entrance {
 }
 
 impl Prepared {
-    /// Makes what lies outside of the container: its cgroups and the overlay's directories.
+    /// Makes what is outside the container: its cgroups and the overlay's directories.
     pub fn make(&mut self, name: &str) -> Result<Made, LaunchFailed> {
         check_name(name)?;
         let own = self.spec.scratch.join(name);
-        // The descriptor of the cgroup that it is born in belongs to the start.
+        // The descriptor of the cgroup to be born in belongs to `start`.
         self.insist(|this| {
             let steps = this.outside(name, &own);
             let removal = this.removal(name, &own);
@@ -66,17 +66,17 @@ impl Prepared {
         })
     }
 
-    /// Has containers that are started apart join the network namespace of this descriptor.
+    /// Makes containers that are started separately join the network namespace of this descriptor.
     pub fn join(&mut self, network: OwnedFd) {
         self.network = Some(network);
     }
 
-    /// Starts the program of a container that was made; it runs when this returns. What was made
-    /// stays, whatever this returns.
+    /// Starts the program of a container that was made; it runs when this returns. What was made stays, also
+    /// after an error.
     pub fn start(&mut self, made: &Made) -> Result<Running, LaunchError> {
         let mut is_there = true;
         let started = self.insist(|this| {
-            // What another run took away since is made again, before the interval begins anew.
+            // What another run has removed since is made again, before the interval begins anew.
             if !std::mem::replace(&mut is_there, false) {
                 let _ = made.removal.run();
                 run_all(&this.outside(&made.name, &this.spec.scratch.join(&made.name)))
@@ -95,15 +95,14 @@ impl Prepared {
         Ok((self.facts.birth == Birth::Inside).then(|| birth::owned(directory)))
     }
 
-    /// An entrance into containers of this kind, for a program with these arguments, its own name
-    /// among them.
+    /// An entrance into containers of this kind, for a program with these arguments, including its own name.
     pub fn entrance(&self, arguments: Vec<CString>) -> std::io::Result<Entrance> {
         let facts = Facts { arguments, ..self.facts.clone() };
         Ok(Entrance { facts, stack: Stack::new()? })
     }
 
-    /// Runs the entrance's program as another process of the container whose first process is `first`.
-    /// It runs when this returns; the child between us and it has ended and been reaped.
+    /// Runs the entrance's program as another process of the container whose first process is `first`. It
+    /// runs when this returns; the intermediate child has ended and been reaped.
     pub fn enter(&mut self, made: &Made, first: i32, entrance: &mut Entrance) -> Result<Child, LaunchError> {
         let streams = Streams::new().map_err(LaunchError::Setup)?;
         let joining = self.joining(&made.name, first, streams.of_child());
@@ -117,7 +116,7 @@ impl Prepared {
         Child::adopt(pid, spawned, streams).map_err(LaunchError::Setup)
     }
 
-    /// What the first child does: a session of its own, the cgroups, the namespaces, the streams.
+    /// The steps of the first child: session, cgroups, namespaces, streams.
     fn joining(&self, name: &str, first: i32, streams: [i32; 3]) -> Vec<Step> {
         let pieces = self.spec.pieces;
         let mut steps = inside::session();

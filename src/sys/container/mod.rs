@@ -1,11 +1,11 @@
-//! A container made with bare system calls and nothing else: what the kernel alone charges for what
-//! an OCI runtime makes with Docker's default configuration.
+//! A container made with bare system calls and nothing else: the kernel's share of what an OCI runtime makes
+//! with Docker's default configuration.
 //!
-//! Everything that can be known before is written down before (`prepare`, and the lists of steps in
-//! `launch`); between the stamps lie only the kernel's work and the loop over those lists: the
-//! cgroups and the overlay's directories are made, a child is cloned that shares our memory, it
-//! builds its inside and executes the program; after it has been reaped they are removed again. What
-//! remains is undone also when any step fails, and can be undone from the name alone (`undo`).
+//! Everything that can be known in advance is prepared (`prepare`, and the lists of steps in `launch`);
+//! between the stamps there is only the kernel's work and the loop over those lists. The cgroups and the
+//! overlay's directories are made; a child that shares dunnage's memory is cloned, sets up its inside and
+//! executes the program; after it has been reaped they are removed. What remains is also undone if a step
+//! fails, and can be undone from the name alone (`undo`).
 //!
 //! Deliberately absent: networks other than loopback, limits on anything but CPU time, a terminal.
 
@@ -37,20 +37,20 @@ use super::steps::{Step, StepError, number, run_all};
 use crate::units::{Nanos, Stamp};
 use undo::Removal;
 
-/// For steps that concern no path, and calls that want an empty string.
+/// For steps without a path, and calls that need an empty string.
 const NOTHING: &str = "";
 
-/// Steps by what they make: the piece, a dot, and what of it.
+/// Steps with a label: the piece, a dot, and its part.
 type Part = (&'static str, Vec<Step>);
 
-/// What differs between one container and the next of the same kind.
+/// What differs between containers of the same kind.
 #[derive(Debug, Clone, Copy)]
 struct Names<'a> {
-    /// Its name, which is its host name too.
+    /// Its name, which is also its host name.
     name: &'a str,
     /// Its directory in the scratch directory.
     own: &'a Path,
-    /// What become its standard input, output and error.
+    /// Its standard input, output and error.
     streams: [RawFd; 3],
 }
 
@@ -64,22 +64,22 @@ pub use primitive::{PRIMITIVES, Primitive, Timed};
 pub use rootless::{NoUserNamespaces, is_privileged, user_namespaces};
 pub use undo::{Leftovers, leftovers, overlay_directories, undo};
 
-/// How often what others take away while we work is made again.
+/// How often something is made again that other processes remove meanwhile.
 const ATTEMPTS: usize = 5;
 /// The step that opens the cgroup to be born in.
 const OPEN_CGROUP: &str = "open cgroup";
 
-/// What a container is to be made of.
+/// What a container consists of.
 #[derive(Debug, Clone)]
 pub struct Spec {
     /// The image, unpacked.
     pub rootfs: PathBuf,
-    /// A directory of the caller's for the overlays' upper and work directories. On a memory
-    /// filesystem the price is the kernel's alone; on a disk it includes making and removing
-    /// directories there, and writing that filesystem out: unmounting an overlay does so unless
-    /// it is mounted `volatile`, which Docker's are not.
+    /// The caller's directory for the overlays' upper and work directories. On a memory filesystem the price
+    /// is the kernel's alone. On a disk it includes making and removing directories there, and writing that
+    /// filesystem back: unmounting an overlay does so unless it is mounted `volatile`, which Docker's are
+    /// not.
     pub scratch: PathBuf,
-    /// What to execute, as seen inside.
+    /// The program, as seen inside.
     pub program: PathBuf,
     /// Its arguments, without its own name.
     pub arguments: Vec<OsString>,
@@ -87,37 +87,37 @@ pub struct Spec {
     pub environment: Vec<OsString>,
     /// The pieces to make.
     pub pieces: Pieces,
-    /// By which calls mounts are made.
+    /// The calls that make mounts.
     pub mounts: Mounts,
     /// Whether the clock is read between the pieces; see [`Making`].
     pub stamped: bool,
     /// The seccomp program; none for no filter.
     pub seccomp: Option<Vec<libc::sock_filter>>,
-    /// Where cgroups go; established already.
+    /// The places of its cgroups, already established.
     pub cgroups: CgroupPlan,
-    /// The CPU time that it may use, where that is limited.
+    /// Its limit of CPU time, if any.
     pub limit: Option<CpuLimit>,
-    /// What else is to be found inside.
+    /// What it gets in addition to its image.
     pub additions: Additions,
-    /// Whose death it does not survive.
+    /// Whose death ends it.
     pub tied: Tied,
 }
 
-/// Whose death a container does not survive.
+/// Whose death ends a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tied {
     /// That of the thread that started it.
     ToThread,
-    /// Nobody's: its program ends by itself when it is not needed any more.
+    /// None: its program ends when it is no longer needed.
     ToNobody,
 }
 
-/// What was found out about the host before the first launch.
+/// Facts about the host, found before the first launch.
 #[derive(Debug, Clone)]
 pub(in crate::sys) struct Facts {
     birth: Birth,
     hierarchies: Vec<Hierarchy>,
-    /// A layer with the mount points that the image lacks; engines have one like it.
+    /// A layer with the mount points that the image lacks; engines have a similar one.
     mount_points: Option<PathBuf>,
     masked: Vec<filesystems::Mask>,
     read_only: Vec<&'static str>,
@@ -133,7 +133,7 @@ pub struct Prepared {
     spec: Spec,
     facts: Facts,
     stack: Stack,
-    /// The network namespace to join, where one is there already.
+    /// The network namespace to join, if there is one.
     network: Option<OwnedFd>,
 }
 
@@ -143,16 +143,16 @@ pub enum LaunchError {
     /// The kernel refused a step.
     #[error(transparent)]
     Step(#[from] StepError),
-    /// The kernel mounts no overlay for users, or not on this filesystem.
-    #[error("cannot mount an overlay in a user namespace (Linux before 5.11, or its filesystem refuses)")]
+    /// The kernel cannot mount an overlay in a user namespace, or not on this filesystem.
+    #[error("cannot mount an overlay in a user namespace (Linux before 5.11, or a filesystem without support)")]
     OverlayInUserNamespace(#[source] StepError),
     /// The kernel refused the clone.
     #[error("cannot clone into new namespaces")]
     Clone(#[source] std::io::Error),
-    /// This machine lacks what it takes.
+    /// This machine lacks something that it needs.
     #[error("{0}")]
     Impossible(String),
-    /// Something around it failed.
+    /// A preparation failed.
     #[error("cannot set up a launch")]
     Setup(#[source] std::io::Error),
     /// The name cannot be the name of a directory, a cgroup and a host.
@@ -164,19 +164,19 @@ pub enum LaunchError {
 
 /// A launch that failed, and what could not be cleaned up after it.
 #[derive(Debug, Error)]
-#[error("{error}{}", .cleanup.as_ref().map(|left| format!("; and then: {left}")).unwrap_or_default())]
+#[error("{error}{}", .cleanup.as_ref().map(|left| format!("; cleanup failed: {left}")).unwrap_or_default())]
 pub struct LaunchFailed {
     /// Why.
     #[source]
     pub error: LaunchError,
-    /// What was left behind, if anything.
+    /// What could not be removed, if anything.
     pub cleanup: Option<StepError>,
 }
 
 impl LaunchFailed {
-    /// The whole chain of causes, each once.
+    /// The whole chain of causes, without repetitions.
     pub fn told(self) -> String {
-        let left = self.cleanup.map(|left| format!("; and then: {left}")).unwrap_or_default();
+        let left = self.cleanup.map(|left| format!("; cleanup failed: {left}")).unwrap_or_default();
         format!("{:#}{left}", anyhow::Error::new(self.error))
     }
 }
@@ -187,8 +187,8 @@ impl From<LaunchError> for LaunchFailed {
     }
 }
 
-/// Whether the directories that hold our cgroups are not what they were: removed by another run; or, for
-/// a cpuset, made anew by a runtime without what it hands down.
+/// Whether the parent directories of dunnage's cgroups have changed: removed by another run, or, for a
+/// cpuset, made anew by a runtime without the values that it passes on.
 fn lacks_parent(error: &LaunchError) -> bool {
     let made_in = |error: &StepError| {
         let concerned = [cgroup::CREATE, cgroup::ENTER, OPEN_CGROUP].contains(&error.step);
@@ -206,29 +206,29 @@ pub struct Running {
     pub child: Child,
     removal: Removal,
     own_cpu: Nanos,
-    /// Where each part of it ended; none unless they were wanted.
+    /// When each part of it ended; empty unless requested.
     stamps: Vec<(&'static str, Stamp)>,
 }
 
-/// A container that is away, but for what `removed` names.
+/// A container that is gone, except for what `removed` reports.
 #[derive(Debug)]
 pub struct Gone {
     /// How its program ended. Its `returned` is the stamp below.
     pub end: Result<Ended, Unfinished>,
     /// Right after its first process was reaped.
     pub reaped: Stamp,
-    /// When its cgroups and directories were removed too, as an OCI runtime's `run` returns then.
+    /// When its cgroups and directories were also removed, which is when an OCI runtime's `run` returns.
     pub returned: Stamp,
     /// CPU time of this thread in launch and removal.
     pub own_cpu: Nanos,
-    /// Where each part of it ended, in order, removal included; none unless they were wanted.
+    /// When each part of it ended, in order, including the removal; empty unless requested.
     pub stamps: Vec<(&'static str, Stamp)>,
     /// What could not be removed.
     pub removed: Result<(), StepError>,
 }
 
-/// Finds out what a launch needs to know, refuses what cannot work, and makes the layer of mount
-/// points in the scratch directory.
+/// Finds the facts that a launch needs, refuses what cannot work, and makes the layer of mount points in the
+/// scratch directory.
 pub fn prepare(mut spec: Spec) -> Result<Prepared> {
     if !is_privileged() && spec.pieces != Pieces::NONE {
         user_namespaces().context("containers of an ordinary user need user namespaces")?;
@@ -263,7 +263,7 @@ pub fn prepare(mut spec: Spec) -> Result<Prepared> {
     Ok(Prepared { spec, facts, stack, network: None })
 }
 
-/// Whether the kernel lets a container be born in a cgroup of version 2.
+/// Whether a container can be born in a version 2 cgroup on this kernel.
 pub fn can_be_born() -> bool {
     birth::possible_birth() == Birth::Inside
 }
@@ -295,47 +295,46 @@ fn check_name(name: &str) -> Result<(), LaunchError> {
 }
 
 impl Prepared {
-    /// The same container made otherwise, which executes `program`; they share the scratch directory.
+    /// The same container made in another way, which executes `program`; both share the scratch directory.
     pub fn vary(&self, Making { pieces, way, mounts, stamped }: Making, program: &Path) -> Result<Prepared> {
         let cgroups = CgroupPlan { way, ..self.spec.cgroups.clone() };
         prepare(Spec { pieces, cgroups, mounts, stamped, program: program.to_owned(), ..self.spec.clone() })
     }
 
-    /// Of which pieces it will be made, a user namespace included where it is needed, and how.
+    /// The pieces that it is made of, including a user namespace where that is needed, and how.
     pub fn making(&self) -> Making {
         let Spec { pieces, mounts, stamped, ref cgroups, .. } = self.spec;
         Making { pieces, way: cgroups.way, mounts, stamped }
     }
 
-    /// These steps one after the other, with a stamp after each part where that is wanted.
+    /// These steps in sequence, with a stamp after each part if requested.
     fn in_a_row(&self, parts: Vec<Part>) -> Vec<Step> {
         let stamp = |name| self.spec.stamped.then(|| Step::stamp(name));
         parts.into_iter().flat_map(|(name, steps)| steps.into_iter().chain(stamp(name))).collect()
     }
 
-    /// How many instructions the seccomp filter has that will be loaded; 0 for none.
+    /// The number of instructions in the seccomp filter; 0 without one.
     pub fn filter_instructions(&self) -> usize {
         let filter = self.spec.seccomp.as_ref().filter(|_| self.spec.pieces.has(Piece::Seccomp));
         filter.map_or(0, Vec::len)
     }
 
-    /// What a container of this name leaves, to be written down before it is launched.
+    /// What a container with this name may leave, to be recorded before it is launched.
     pub fn leftovers(&self, name: &str) -> Leftovers {
         leftovers(&self.spec.scratch, name, &self.spec.cgroups)
     }
 
     /// Launches a container; its program runs when this returns. It dies with the calling thread.
-    ///
-    /// The `spawned` stamp is taken before the first cgroup is made. If any step fails, everything
-    /// is undone before this returns.
+    /// 
+    /// The `spawned` stamp is taken before the first cgroup is made. If any step fails, everything is undone before this returns.
     pub fn launch(&mut self, name: &str) -> Result<Running, LaunchFailed> {
         check_name(name)?;
         let own = self.spec.scratch.join(name);
         self.insist(|this| this.attempt(name, this.outside(name, &own), this.removal(name, &own)))
     }
 
-    /// Does it again where another run that ended since removed the directories that we share with it, or a
-    /// runtime made them anew.
+    /// Tries again if another run that ended has removed the shared directories, or a runtime has made them
+    /// anew.
     fn insist<T>(
         &mut self,
         mut attempt: impl FnMut(&mut Prepared) -> Result<T, LaunchFailed>,
@@ -352,8 +351,8 @@ impl Prepared {
         done
     }
 
-    /// Makes these steps and starts the program; `removal` is of what they make. Last before the clone the cgroup
-    /// is opened to be born in.
+    /// Makes these steps and starts the program; `removal` undoes what they make. The cgroup to be born in is
+    /// opened last before the clone.
     fn attempt(
         &mut self,
         name: &str,
@@ -396,7 +395,7 @@ impl Prepared {
         }
     }
 
-    /// What lies outside of the container. What is to be removed again is made first.
+    /// The steps outside the container. What must be removed later is made first.
     fn outside(&self, name: &str, own: &Path) -> Vec<Step> {
         let mut parts = Vec::new();
         if self.spec.pieces.has(Piece::Cgroup) {
@@ -412,7 +411,7 @@ impl Prepared {
         self.in_a_row(parts)
     }
 
-    /// The step that opens the cgroup to be born in, where there is one.
+    /// The step that opens the cgroup to be born in, if there is one.
     fn opening(&self, name: &str) -> Option<Step> {
         match (self.facts.birth, self.spec.cgroups.version_2(name)) {
             (Birth::Inside, Some(path)) => {
@@ -454,7 +453,7 @@ impl Prepared {
 }
 
 impl Running {
-    /// Waits for its end, or ends it at the deadline or when the person wants to stop, and removes it.
+    /// Waits for its end, kills it at the deadline or on an interrupt, and removes it.
     pub fn wait(mut self, allowed: Nanos, interrupts: Option<&Interrupts>) -> Gone {
         let mut end = self.child.wait(allowed, interrupts);
         let reaped = end.as_ref().map_or_else(|_| clock::now(), |ended| ended.returned);

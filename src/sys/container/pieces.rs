@@ -1,14 +1,13 @@
-//! The pieces of a container that can be left out, so that each can be priced by its absence, and the other ways in which some
-//! of them can be made.
+//! The pieces of a container that can be left out, so that each can be priced by its absence, and the
+//! alternative ways to make some of them.
 
 use super::super::cgroup::Way;
 
-/// One piece of what an engine makes a container of.
+/// One piece of an engine's container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Piece {
-    /// A mount namespace with a root of its own and the filesystems in it; without it the program
-    /// runs on the host's root.
+    /// A mount namespace with its own root and filesystems; without it the program runs on the host's root.
     Mounts = 1 << 0,
     /// A UTS namespace and a host name.
     Uts = 1 << 1,
@@ -20,13 +19,13 @@ pub enum Piece {
     Pid = 1 << 4,
     /// A cgroup namespace.
     CgroupNamespace = 1 << 5,
-    /// A user namespace in which we are root; added by itself where we may not do without.
+    /// A user namespace in which dunnage is root; added automatically where it is needed.
     User = 1 << 6,
     /// A cgroup in every hierarchy of the plan.
     Cgroup = 1 << 7,
     /// An overlay over the image as root; without it the image itself, writable.
     Overlay = 1 << 8,
-    /// proc, dev and what lies in it, sys, and the cgroup filesystems.
+    /// proc, dev and its contents, sys, and the cgroup filesystems.
     Filesystems = 1 << 9,
     /// Paths that Docker hides.
     MaskedPaths = 1 << 10,
@@ -36,13 +35,13 @@ pub enum Piece {
     Capabilities = 1 << 12,
     /// `no_new_privs`.
     NoNewPrivileges = 1 << 13,
-    /// The seccomp filter, where the container is to have one at all.
+    /// The seccomp filter, if the container has one.
     Seccomp = 1 << 14,
 }
 
 impl Piece {
-    /// The flag of clone for a namespace that is made at birth. The cgroup namespace is not: its
-    /// root is the cgroup that its maker is in, so the container makes it after it entered its own.
+    /// The flag of clone for a namespace made at birth. The cgroup namespace is not: its root is the cgroup
+    /// of its maker, so the container makes it after it has entered its own cgroup.
     pub const fn namespace(self) -> Option<i32> {
         match self {
             Piece::Mounts => Some(libc::CLONE_NEWNS),
@@ -80,10 +79,10 @@ pub const ALL: [(&str, Piece); 15] = [
 pub struct Pieces(u32);
 
 impl Pieces {
-    /// None: a process.
+    /// No pieces: a process.
     pub const NONE: Pieces = Pieces(0);
 
-    /// All that an engine run by root makes: everything but a user namespace.
+    /// The pieces that an engine makes as root: all but a user namespace.
     pub fn engine() -> Pieces {
         ALL.into_iter().fold(Pieces::NONE, |all, (_, piece)| all.with(piece)).without(Piece::User)
     }
@@ -93,7 +92,7 @@ impl Pieces {
         Pieces(self.0 | piece as u32)
     }
 
-    /// This set less `piece`.
+    /// This set without `piece`.
     pub const fn without(self, piece: Piece) -> Pieces {
         Pieces(self.0 & !(piece as u32))
     }
@@ -116,29 +115,29 @@ impl Pieces {
     }
 }
 
-/// By which calls mounts are made.
+/// The system calls that make mounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mounts {
-    /// By `mount`, in a copy of the host's mounts.
+    /// `mount`, in a copy of the host's mounts.
     #[default]
     Mount,
-    /// The same by `fsopen`, `fsmount`, `move_mount`, `open_tree` and `mount_setattr`.
+    /// The same with `fsopen`, `fsmount`, `move_mount`, `open_tree` and `mount_setattr`.
     Fsmount,
-    /// By `mount`, in a namespace that begins with the root alone (`OPEN_TREE_NAMESPACE`).
+    /// `mount`, in a namespace that starts with only the root (`OPEN_TREE_NAMESPACE`).
     OpenTree,
 }
 
-/// Of which pieces a container is made, and how.
+/// The pieces of a container, and how they are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Making {
     /// The pieces.
     pub pieces: Pieces,
     /// How it enters its cgroups.
     pub way: Way,
-    /// By which calls its mounts are made.
+    /// The calls that make its mounts.
     pub mounts: Mounts,
-    /// Whether the clock is read between the pieces. Then each namespace is made by a call of its own, and not all of them by
-    /// the clone.
+    /// Whether the clock is read between the pieces. Then each namespace is made by a separate call instead
+    /// of all by the clone.
     pub stamped: bool,
 }
 

@@ -1,14 +1,14 @@
-//! Pieces done by themselves, between two readings of the clock: what the kernel charges for exactly
-//! these system calls, without the launch around them.
+//! Single pieces, between two clock readings: the kernel's price of exactly these system calls, without the
+//! launch around them.
 //!
-//! Each is done by us, where a runtime does it outside of the container, or by a child that shares our
-//! memory, in namespaces of its own that are made before the first stamp. It is undone at once:
-//! between two more stamps where undoing is a call of its own, else by the end of the child. Whatever
-//! has to do with the network is done in a network namespace that was made for it, and never in the
-//! host's, so nothing of it can outlive the child, however we end.
+//! Each is done by dunnage, if a runtime does it outside the container, or by a child that shares dunnage's
+//! memory, in namespaces of its own that are made before the first stamp. It is undone at once: between two
+//! more stamps if undoing needs separate calls, otherwise by the end of the child. Network pieces are made in
+//! a new network namespace and never in the host's, so none of them can outlive the child, however dunnage
+//! ends.
 //!
-//! Deliberately absent: waiting for what the kernel takes down in its own threads. It takes network
-//! namespaces apart after their last process has ended, and gives no sign when that is over.
+//! Deliberately absent: waiting for what the kernel tears down in its own threads. It removes network
+//! namespaces after their last process has ended, and sends no event when that is complete.
 
 use std::os::fd::RawFd;
 use std::path::Path;
@@ -25,10 +25,10 @@ use super::{
     check_name, clock,
 };
 
-/// A piece that is done by itself.
+/// A single piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Primitive {
-    /// A cgroup in every hierarchy of the plan: made, and removed empty.
+    /// A cgroup in every hierarchy of the plan: made, and removed while empty.
     CgroupCreate,
     /// Entering them in version 1 through `tasks`, which moves one thread.
     CgroupEnterTasks,
@@ -36,19 +36,19 @@ pub enum Primitive {
     CgroupEnterProcesses,
     /// Entering the one of version 2 through `cgroup.procs`.
     CgroupEnterVersion2,
-    /// Removing cgroups in which a process was.
+    /// Removing cgroups that contained a process.
     CgroupRemove,
     /// An overlay over the image: mounted, and unmounted.
     OverlayMount,
-    /// Changing the root: `pivot_root`, taking the old root off, and `chdir`.
+    /// Changing the root: `pivot_root`, unmounting the old root, and `chdir`.
     PivotRoot,
     /// Loading the seccomp filter.
     SeccompLoad,
     /// A time namespace.
     TimeNamespace,
-    /// A pair of interfaces, one end of it in another network namespace, both set up; and removed.
+    /// A pair of interfaces, one end of it in another network namespace, both set up; then removed.
     VethPair,
-    /// Making one end of such a pair a port of a bridge; and taking it off.
+    /// Making one end of such a pair a port of a bridge; then removing it.
     BridgePort,
 }
 
@@ -67,20 +67,20 @@ pub const PRIMITIVES: [(&str, Primitive); 11] = [
     ("bridge_port", Primitive::BridgePort),
 ];
 
-/// When a primitive was done.
+/// The times of a primitive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timed {
     /// Right before its first system call.
     pub began: Stamp,
     /// Right after its last.
     pub made: Stamp,
-    /// Right before the first call that undoes it, and right after the last, where there are any.
+    /// Right before the first call that undoes it, and right after the last, if there are any.
     pub undone: Option<(Stamp, Stamp)>,
-    /// When nothing was left of it but what the kernel takes down in its own threads.
+    /// When nothing of it was left except what the kernel tears down in its own threads.
     pub gone: Stamp,
 }
 
-/// Numbers of descriptors in the child, beyond those of the streams; the child has its own table.
+/// Descriptor numbers in the child, after its streams; the child has its own table.
 const OUTER: RawFd = 100;
 const OUTER_SOCKET: Socket = Socket(101);
 const INNER: RawFd = 102;
@@ -88,26 +88,26 @@ const INNER_SOCKET: Socket = Socket(103);
 const BRIDGE: Index = Index(100);
 const PORT: Index = Index(101);
 
-/// What is done for a primitive, by whom.
+/// The steps of a primitive, and the process that makes them.
 #[derive(Default)]
 struct Lists {
-    /// By us, first.
+    /// By dunnage, first.
     before: Vec<Step>,
-    /// By the child; empty where there is none.
+    /// By the child; empty without one.
     inside: Vec<Step>,
-    /// By the child, after these: what undoes it.
+    /// By the child, after `inside`: the steps that undo it.
     undoing: Vec<Step>,
-    /// Namespaces that the child is born into.
+    /// Namespaces in which the child is born.
     namespaces: Pieces,
-    /// By us, after the child was reaped.
+    /// By dunnage, after the child was reaped.
     after: Vec<Step>,
     /// Whether the overlay's directories are made.
     overlay: bool,
 }
 
 impl Prepared {
-    /// Does a primitive with the container's image, cgroups and filter, and undoes it. Nothing is left
-    /// of it when this returns, whatever it returns.
+    /// Does a primitive with the container's image, cgroups and filter, and undoes it. Nothing of it is left
+    /// when this returns, also after an error.
     pub fn time(&mut self, primitive: Primitive, name: &str) -> Result<Timed, LaunchFailed> {
         self.insist(|this| this.time_once(primitive, name))
     }
@@ -133,8 +133,8 @@ impl Prepared {
         finish(&removal, &lists)
     }
 
-    /// Does a primitive and executes the container's program where it has not been undone: what the
-    /// program sees is what the primitive did. Only for those that a child does.
+    /// Does a primitive and executes the container's program before it is undone, so that the program sees
+    /// its effect. Only for primitives of a child.
     pub fn launch_in(&mut self, primitive: Primitive, name: &str) -> Result<Running, LaunchFailed> {
         let (mut lists, removal) = self.lists_of(primitive, name)?;
         let streams = Streams::new().map_err(LaunchError::Setup)?;
@@ -164,7 +164,7 @@ impl Prepared {
         let own = self.spec.scratch.join(name);
         let cgroups = self.cgroups_of(primitive)?;
         let mut lists = self.lists(primitive, &cgroups, name, &own)?;
-        // The directories are made last, as `Removal` wants it.
+        // The directories are made last, as `Removal` expects.
         if lists.overlay {
             let make = |path: &std::path::PathBuf| Step::mkdir("make overlay directory", path, 0o755);
             lists.before.extend(undo::overlay_directories(&own).iter().map(make));
@@ -173,7 +173,7 @@ impl Prepared {
         Ok((lists, removal))
     }
 
-    /// The cgroups that a primitive is about; an empty plan for one that is about none.
+    /// The cgroups that a primitive needs; an empty plan if it needs none.
     fn cgroups_of(&self, primitive: Primitive) -> Result<CgroupPlan, LaunchError> {
         let all = &self.spec.cgroups;
         let cgroups = match primitive {
@@ -186,7 +186,7 @@ impl Prepared {
         };
         match cgroups.places.is_empty() {
             true => {
-                Err(LaunchError::Impossible("there is no such cgroup hierarchy that may be written".into()))
+                Err(LaunchError::Impossible("no such cgroup hierarchy is writable here".into()))
             }
             false => Ok(cgroups),
         }
@@ -231,7 +231,7 @@ impl Prepared {
             }
             Primitive::SeccompLoad => {
                 let filter = self.spec.seccomp.as_deref();
-                let filter = filter.ok_or(LaunchError::Impossible("there is no filter to load".into()))?;
+                let filter = filter.ok_or(LaunchError::Impossible("no seccomp filter to load".into()))?;
                 let first = vec![prctl("set no_new_privs", libc::PR_SET_NO_NEW_PRIVS, [1, 0])];
                 self.child(None, first, vec![Step::seccomp(filter)], Vec::new())
             }
@@ -253,14 +253,14 @@ impl Prepared {
         })
     }
 
-    /// Making mounts private, mounting the overlay, entering it.
+    /// Makes mounts private, mounts the overlay, enters it.
     fn mounting(&self, name: &str, own: &Path) -> [Step; 3] {
         let mut spec = self.spec.clone();
         spec.pieces = spec.pieces.with(Piece::Overlay).with(Piece::Mounts);
         inside::root(&spec, &self.facts, Names { name, own, streams: [0; 3] })
     }
 
-    /// What a child does in a namespace of its own: `first`, then the primitive, then its undoing.
+    /// The steps of a child in its own namespace: `first`, then the primitive, then what undoes it.
     fn child(
         &self,
         namespace: impl Into<Option<Piece>>,
@@ -268,7 +268,7 @@ impl Prepared {
         make: Vec<Step>,
         undo: Vec<Step>,
     ) -> Lists {
-        // An ordinary user may do none of it outside of a user namespace.
+        // An ordinary user needs a user namespace for all of it.
         let user = self.spec.pieces.has(Piece::User);
         let own = if user { Pieces::NONE.with(Piece::User) } else { Pieces::NONE };
         let namespaces = namespace.into().map_or(own, |piece| own.with(piece));
@@ -283,13 +283,12 @@ impl Prepared {
     }
 }
 
-/// These steps between two readings of the clock.
+/// These steps between two clock readings.
 fn timed(steps: Vec<Step>) -> Vec<Step> {
     std::iter::once(Step::stamp("before")).chain(steps).chain([Step::stamp("piece")]).collect()
 }
 
-/// A second network namespace beside the one that the child was born into, and a netlink socket in
-/// each.
+/// A second network namespace in addition to the child's first, and a netlink socket in each.
 fn two_networks() -> Vec<Step> {
     let own = || Step::open("open network namespace", Path::new("/proc/self/ns/net"), libc::O_RDONLY);
     let mut steps = vec![own()];
@@ -304,19 +303,19 @@ fn two_networks() -> Vec<Step> {
     steps
 }
 
-/// A pair of interfaces from one of them to the other, both set up.
+/// A pair of interfaces that connects them, both set up.
 fn pair() -> Vec<Step> {
     let create = OUTER_SOCKET.create_pair(PORT, ["dunnage1", "eth0"], INNER);
     create.into_iter().chain(OUTER_SOCKET.set_up(PORT)).chain(INNER_SOCKET.set_up(PORT)).collect()
 }
 
-/// Removes what is left, and reads the stamps in the order in which they were taken.
+/// Removes what is left, and returns the stamps in the order in which they were taken.
 fn finish(removal: &Removal, lists: &Lists) -> Result<Timed, LaunchFailed> {
     let mut first: Result<(), StepError> = Ok(());
     for step in &lists.after {
         first = first.and(cgroup::remove(step));
     }
-    // The cgroups are away by now; the overlay's directories are not.
+    // The cgroups have been removed by now; the overlay's directories have not.
     first.and(removal.run()).map_err(LaunchError::Step)?;
     let gone = clock::now();
     let all = lists.before.iter().chain(&lists.inside).chain(&lists.after);

@@ -1,4 +1,4 @@
-//! What the program may do: capabilities, `no_new_privs`, the seccomp filter, and a clean start.
+//! The program's privileges: capabilities, `no_new_privs`, the seccomp filter, and default signals and mask.
 
 use super::super::raw::DOCKER_CAPABILITIES;
 use super::super::steps::{Argument, Step, clean_signals, number};
@@ -11,8 +11,8 @@ pub fn prctl(name: &'static str, option: i32, arguments: [usize; 2]) -> Step {
     Step::call(name, NOTHING, libc::SYS_prctl, [number(option), first, second])
 }
 
-/// Giving up privileges comes last, each in the order that leaves the right to take the next, and
-/// the filter after everything that it might forbid.
+/// Privileges are dropped last, in an order in which each step still has the right to the next; the filter
+/// comes after every call that it might forbid.
 pub fn privileges(spec: &Spec, facts: &Facts) -> Vec<Part> {
     let pieces = spec.pieces;
     let filter = spec.seccomp.as_deref().filter(|_| pieces.has(Piece::Seccomp)).map(Step::seccomp);
@@ -26,7 +26,7 @@ pub fn privileges(spec: &Spec, facts: &Facts) -> Vec<Part> {
         let set = prctl("set no_new_privs", libc::PR_SET_NO_NEW_PRIVS, [1, 0]);
         parts.extend([("no_new_privs.set", vec![set]), filter]);
     } else {
-        // Without it, only who may administrate may install a filter.
+        // Without it, only CAP_SYS_ADMIN may install a filter.
         parts.insert(1, filter);
     }
     let mut last = Vec::from(clean_signals());
@@ -47,7 +47,7 @@ fn capabilities(in_user_namespace: bool, facts: &Facts) -> Vec<Step> {
     }
     let root = || [number(0), number(0), number(0)];
     let (low, high) = (DOCKER_CAPABILITIES & 0xffff_ffff, DOCKER_CAPABILITIES >> 32);
-    // Effective, permitted, inheritable (none), 32 bits each; then their upper halves.
+    // Effective, permitted, inheritable (none), 32 bits each; then the upper halves.
     let data: Box<[u64]> = Box::new([low | low << 32, high << 32, high]);
     let set = [Argument::Words(Box::new([VERSION_3])), Argument::Words(data)];
     steps.extend([

@@ -1,6 +1,6 @@
-//! What a container leaves outside of its namespaces, and how to remove it: by steps written down
-//! before, within the measured interval; or from its name alone, when its maker was killed. Mounts are not among it: they live in the container's own namespace,
-//! and the container dies with the thread that made it.
+//! What a container leaves outside its namespaces, and how to remove it: with prepared steps, within the
+//! measured interval; or from its name alone, if its maker was killed. Mounts are not included: they are in
+//! the container's own namespace, and the container dies with the thread that made it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use super::super::cgroup::{self, CgroupPlan, LABEL};
 use super::super::steps::{Descriptor, Step, StepError, number, text};
 
-/// Everything that one container leaves, to be written down before it is made.
+/// Everything that one container leaves, to be recorded before it is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftovers {
     /// Its cgroups.
@@ -19,17 +19,17 @@ pub struct Leftovers {
     pub scratch: PathBuf,
 }
 
-/// What the container `name` leaves when it is made in `scratch` with `plan`.
+/// What the container `name` leaves if it is made in `scratch` with `plan`.
 pub fn leftovers(scratch: &Path, name: &str, plan: &CgroupPlan) -> Leftovers {
     Leftovers { cgroups: plan.directories(name), scratch: scratch.join(name) }
 }
 
-/// Kills what still runs in those cgroups and removes them and the scratch directory. What is
-/// already away is no error; a cgroup that does not lie in a directory of ours is refused.
+/// Kills what still runs in those cgroups and removes them and the scratch directory. A missing one is not an
+/// error; a cgroup outside dunnage's directories is refused.
 pub fn undo(leftovers: &Leftovers) -> Result<()> {
     for path in &leftovers.cgroups {
         let ours = path.parent().and_then(Path::file_name).is_some_and(|parent| parent == LABEL);
-        ensure!(ours, "`{}` is not a cgroup of ours", path.display());
+        ensure!(ours, "`{}` is not a cgroup made by dunnage", path.display());
     }
     let remove = |path| cgroup::remove(&Step::rmdir("remove cgroup", path));
     let cgroups: Vec<_> = leftovers.cgroups.iter().map(|path| remove(path)).collect();
@@ -38,23 +38,23 @@ pub fn undo(leftovers: &Leftovers) -> Result<()> {
     scratch.with_context(|| format!("cannot remove `{}`", leftovers.scratch.display()))
 }
 
-/// The directories of a container's overlay, in the order in which they are made: its own, which
-/// is also the mount point that hides the other two from it, the upper and the work directory.
+/// The directories of a container's overlay, in the order in which they are made: its own, which is also the
+/// mount point and hides the other two from it, the upper and the work directory.
 pub fn overlay_directories(own: &Path) -> [PathBuf; 3] {
     [own.to_owned(), own.join("upper"), own.join("work")]
 }
 
-/// The step that unmounts an overlay at once.
+/// The step that unmounts an overlay immediately.
 pub(super) fn unmount(own: &Path) -> Step {
     Step::call("unmount overlay", own, libc::SYS_umount2, [text(own), number(0usize)])
 }
 
-/// What overlayfs makes in its work directory; an ordinary user may remove but not enter it.
+/// The directory that overlayfs makes in its work directory; an ordinary user may remove it but not enter it.
 fn made_by_overlayfs(own: &Path) -> PathBuf {
     own.join("work/work")
 }
 
-/// Removes the overlay's directory with all that the container wrote.
+/// Removes the overlay's directory with everything that the container wrote.
 fn remove_scratch(own: &Path) -> io::Result<()> {
     match std::fs::remove_dir(made_by_overlayfs(own)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -75,7 +75,7 @@ pub(super) struct Removal {
 }
 
 impl Removal {
-    /// Of these cgroups, and the overlay's directory if there is one.
+    /// For these cgroups, and the overlay's directory if there is one.
     pub fn new(cgroups: Vec<Step>, overlay: Option<&Path>) -> Removal {
         let remove = |path: &PathBuf| Step::rmdir("remove overlay directory", path);
         let own = overlay.map(Path::to_owned).unwrap_or_default();
@@ -87,8 +87,8 @@ impl Removal {
         Removal { cgroups, overlay: steps, own }
     }
 
-    /// What is left to remove when only the first `made` steps before the clone were done. What was
-    /// there already, under the same name, is another's.
+    /// What must be removed if only the first `made` steps before the clone succeeded. What already existed
+    /// under the same name belongs to another run.
     pub fn after(mut self, made: usize) -> Removal {
         if made <= self.cgroups.len() {
             self.overlay.clear();
@@ -97,12 +97,12 @@ impl Removal {
         self
     }
 
-    /// Removes all of it, going on after an error, and returns the first.
+    /// Removes everything, continues after an error, and returns the first error.
     pub fn run(&self) -> Result<(), StepError> {
         self.run_in_parts(|| ())
     }
 
-    /// The same; `between` is called when the cgroups are removed, and the directories are not.
+    /// The same; `between` is called after the cgroups are removed and before the directories are.
     pub fn run_in_parts(&self, between: impl FnOnce()) -> Result<(), StepError> {
         let mut first = Ok(());
         for step in &self.cgroups {
@@ -112,7 +112,8 @@ impl Removal {
         first.and(self.remove_overlay())
     }
 
-    /// The directories as they are when the program wrote nothing; else with all that it wrote.
+    /// Removes the directories, assuming first that the program wrote nothing; then with everything that it
+    /// wrote.
     fn remove_overlay(&self) -> Result<(), StepError> {
         for step in &self.overlay {
             match step.run(&mut Descriptor::none()) {

@@ -1,6 +1,6 @@
-//! One look at what is there: processes, mounts and cgroups that bear a token.
+//! One look for remains: processes, mounts and cgroups that contain a token.
 //!
-//! Only reads. Deliberately absent: waiting (`wait`), and removing anything.
+//! Only reads. Deliberately absent: waiting (`wait`), and removing.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -13,13 +13,14 @@ use std::sync::{Mutex, PoisonError};
 use super::{Item, Kind, Tokens};
 use crate::sys::{cgroup, clock, process};
 
-/// No engine nests its cgroups deeper: a user's systemd and podman in it need six.
+/// Deeper than any engine nests its cgroups: a user's systemd with podman in it needs six levels.
 const CGROUP_DEPTH: usize = 8;
 
-/// How long, in nanoseconds, a process may be in the middle of exec before it counts as one without a command line.
+/// How long, in nanoseconds, a process may be in the middle of exec before it counts as having no command
+/// line.
 const LONGEST_EXEC: u64 = 20_000_000;
 
-/// Everything that is there now. Processes come last: they are what ends all the rest.
+/// Everything found now. Processes come last, since their end removes the rest.
 pub fn look(tokens: &Tokens, ourselves: &HashSet<i32>) -> io::Result<Vec<Found>> {
     let mut found = mounts(tokens, &mount_table()?);
     let cgroups = cgroups(tokens)?;
@@ -28,7 +29,7 @@ pub fn look(tokens: &Tokens, ourselves: &HashSet<i32>) -> io::Result<Vec<Found>>
         let Place::Cgroup(path) = &group.place else {
             continue;
         };
-        // A directory that is just being removed has no list any more.
+        // A directory that is being removed no longer has this file.
         let list = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
         for pid in list.lines().filter_map(|line| line.parse().ok()) {
             if pid > 0 && !ourselves.contains(&pid) && seen.insert(pid) {
@@ -47,16 +48,16 @@ pub fn look(tokens: &Tokens, ourselves: &HashSet<i32>) -> io::Result<Vec<Found>>
     Ok(found)
 }
 
-/// Something that is there, and where to ask whether it still is.
+/// Something that was found, and how to check whether it still exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// What to tell people.
+    /// Its description for people.
     pub item: Item,
-    /// Where it is.
+    /// Its place.
     pub place: Place,
 }
 
-/// Where to ask.
+/// Where to check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A process.
@@ -82,23 +83,23 @@ impl Found {
     }
 }
 
-/// Processes that have wiped out their command line for good, by id and start, since ids come again. They are waited
-/// for once, not in each launch.
+/// Processes that have permanently erased their command line, by id and start time, since ids are reused.
+/// They are waited for once, not in each launch.
 static NAMELESS: Mutex<BTreeSet<(i32, u64)>> = Mutex::new(BTreeSet::new());
 
-/// Whether this process was waited for before.
+/// Whether this process has been waited for before.
 fn is_nameless(pid: i32) -> bool {
     let known = NAMELESS.lock().unwrap_or_else(PoisonError::into_inner);
     known.range((pid, 0)..=(pid, u64::MAX)).next().is_some() && known.contains(&(pid, started(pid)))
 }
 
-/// When a process was started, in ticks; zero where it is gone.
+/// When a process was started, in ticks; zero if it is gone.
 fn started(pid: i32) -> u64 {
     process::read(pid).map_or(0, |process| process.started())
 }
 
-/// Processes that a look need not look at, ourselves and our ancestors: their command lines may well contain a token,
-/// and they are older than any container of ours.
+/// Processes that a look skips, which are dunnage and its ancestors: their command lines may contain a token,
+/// and they are older than any of dunnage's containers.
 pub fn ourselves() -> HashSet<i32> {
     let mut ourselves = HashSet::new();
     let mut pid = std::process::id() as i32;
@@ -108,11 +109,11 @@ pub fn ourselves() -> HashSet<i32> {
     ourselves
 }
 
-/// Fills `buffer` with the command line; empty for a kernel thread, a zombie, or nobody.
+/// Reads the command line into `buffer`; empty for a kernel thread, a zombie or a missing process.
 pub fn command_line(pid: i32, buffer: &mut Vec<u8>) {
     buffer.clear();
     if let Ok(mut file) = File::open(format!("/proc/{pid}/cmdline")) {
-        // A process that ends meanwhile reads as empty, which is the truth.
+        // A process that ends meanwhile reads as empty, which is correct.
         let _ = file.read_to_end(buffer);
     }
 }
@@ -144,8 +145,9 @@ fn processes(tokens: &Tokens, ourselves: &HashSet<i32>) -> io::Result<Vec<Found>
     Ok(found)
 }
 
-/// In the middle of exec a process already has its new program, but for some 100 µs no command line: it must not be
-/// overlooked then. There is no event for it, so the CPU is offered to it until it has one.
+/// In the middle of exec a process already has its new program, but no command line for about 100 µs, and
+/// must not be missed. There is no event for the end of exec, so this yields the CPU until the process has a
+/// command line.
 fn after_exec(pid: i32, until: u64, tokens: &Tokens, buffer: &mut Vec<u8>) -> Option<Found> {
     while has_program(pid) {
         command_line(pid, buffer);
@@ -161,17 +163,17 @@ fn after_exec(pid: i32, until: u64, tokens: &Tokens, buffer: &mut Vec<u8>) -> Op
     None
 }
 
-/// Kernel threads and zombies have none. Of processes that we may not look into it is not known, and `false`.
+/// Kernel threads and zombies have none. Processes that dunnage may not inspect are reported as `false`.
 fn has_program(pid: i32) -> bool {
     fs::read_link(format!("/proc/{pid}/exe")).is_ok()
 }
 
-/// The mount table of our mount namespace.
+/// The mount table of dunnage's mount namespace.
 pub fn mount_table() -> io::Result<Vec<u8>> {
     fs::read("/proc/self/mountinfo")
 }
 
-/// The lines of a mount table that bear a token, or hold the network namespace.
+/// The lines of a mount table that contain a token, or hold the network namespace.
 pub fn mounts(tokens: &Tokens, table: &[u8]) -> Vec<Found> {
     let held = tokens.network_namespace.map(|inode| format!("net:[{inode}]"));
     let lines = table.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
@@ -198,7 +200,7 @@ fn descend(directory: &Path, depth: usize, tokens: &Tokens, found: &mut Vec<Foun
     if childless || depth == 0 {
         return;
     }
-    // Groups come and go while we look; one that is gone is of no interest.
+    // cgroups come and go meanwhile; a missing one does not matter.
     let Ok(entries) = fs::read_dir(directory) else {
         return;
     };
@@ -207,7 +209,7 @@ fn descend(directory: &Path, depth: usize, tokens: &Tokens, found: &mut Vec<Foun
             continue;
         }
         if tokens.match_bytes(entry.file_name().as_bytes()) {
-            // What is below can only be away sooner.
+            // Anything below it disappears first.
             found.push(Found::cgroup(entry.path()));
         } else {
             descend(&entry.path(), depth - 1, tokens, found);
@@ -251,7 +253,7 @@ mod tests {
         assert!(us.contains(&(std::os::unix::process::parent_id() as i32)));
     }
 
-    /// A process id stands for the process that had it when it was waited for, and for no later one.
+    /// A process id identifies the process that had it when it was waited for, not a later one.
     #[test]
     fn whoever_has_no_command_line_is_waited_for_once_and_who_follows_anew() {
         let us = std::process::id() as i32;

@@ -1,11 +1,12 @@
-//! "Gone": when the last process, mount and cgroup of one container is gone.
+//! "Gone": when the last process, mount and cgroup of one container has disappeared.
 //!
-//! Everything is recognised by tokens that only this container bears (its 64-digit id, a name with the run's id in it):
-//! in command lines (conmon, containerd-shim, the runtime, network helpers), in our mount table, in the names of cgroups.
-//! What bears no token is neither counted nor waited for, and nothing is ever removed here.
+//! They are recognised by tokens that only this container has (its 64-digit id, a name with the run's id): in
+//! command lines (conmon, containerd-shim, the runtime, network helpers), in dunnage's mount table, in the
+//! names of cgroups. Anything without a token is neither counted nor waited for, and nothing is ever removed
+//! here.
 //!
-//! Limits: mounts in other mount namespaces cannot be seen (without root that is where a rootless engine has its own; they
-//! go with its processes). With `hidepid` a user sees only their own processes.
+//! Limits: mounts in other mount namespaces cannot be seen (a rootless engine has its own there; they
+//! disappear with its processes). With `hidepid` a user sees only their own processes.
 
 mod look;
 mod wait;
@@ -17,28 +18,28 @@ use self::wait::Watch;
 use super::clock;
 use crate::units::{Nanos, Stamp};
 
-/// Fewer characters could be part of something foreign.
+/// Fewer characters could be part of an unrelated name.
 pub const SHORTEST_TOKEN: usize = 12;
 
-/// How one container's belongings are recognised.
+/// The tokens that identify one container.
 #[derive(Clone, Debug)]
 pub struct Tokens {
     parts: Vec<String>,
     network_namespace: Option<u64>,
 }
 
-/// A token that would, or might, match something foreign.
+/// A token that matches, or might match, something unrelated.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no token: it must have at least {SHORTEST_TOKEN} printable characters without spaces and backslashes"
+    "`{0}` is not a token: it must have at least {SHORTEST_TOKEN} printable characters, without spaces and backslashes"
 )]
 pub struct BadToken(pub String);
 
 impl Tokens {
-    /// Strings each of which stands, as a whole, in the belongings of this container only.
+    /// Strings that occur, as a whole, only in what belongs to this container.
     ///
     /// # Errors
-    /// [`BadToken`] for one that is too short or could be written differently in the mount table.
+    /// [`BadToken`] if one is too short or could be written differently in the mount table.
     pub fn new(parts: impl IntoIterator<Item = impl Into<String>>) -> Result<Tokens, BadToken> {
         let parts: Vec<String> = parts.into_iter().map(Into::into).collect();
         let bad = |part: &&String| {
@@ -50,7 +51,7 @@ impl Tokens {
         }
     }
 
-    /// Also mounts that hold this network namespace.
+    /// Also includes mounts that hold this network namespace.
     #[must_use]
     pub fn network_namespace(mut self, inode: u64) -> Tokens {
         self.network_namespace = Some(inode);
@@ -62,21 +63,21 @@ impl Tokens {
     }
 }
 
-/// What kind of thing is left.
+/// The kind of a remnant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A process that has not ended.
     Process,
-    /// A mount in our mount namespace.
+    /// A mount in dunnage's mount namespace.
     Mount,
     /// A cgroup directory, v1 or v2.
     Cgroup,
 }
 
-/// Something that is left.
+/// A remnant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// `PID: command line`, mount point, or path.
     pub name: String,
@@ -96,22 +97,24 @@ impl std::fmt::Display for Item {
 /// Nothing is left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gone {
-    /// When: the client's return if the first look found nothing, else the event after which nothing was left.
+    /// When: at the client's return if the first look found nothing, else at the event after which nothing
+    /// was left.
     pub at: Stamp,
-    /// How long the first look took, from the client's return on. What went away during it counts as gone at the return.
+    /// How long the first look took, from the client's return. What disappeared during it counts as gone at
+    /// the return.
     pub look: Nanos,
-    /// What was there after the client's return.
+    /// What was still there after the client's return.
     pub waited_for: Vec<Item>,
 }
 
-/// It is not known to be gone.
+/// Why it is not known to be gone.
 #[derive(Debug, thiserror::Error)]
 pub enum NotGone {
     /// The deadline passed.
     #[error("still there: {}", list(.0))]
     StillThere(Vec<Item>),
     /// Looking failed.
-    #[error("cannot see what is left of the container: {0}")]
+    #[error("cannot look for what is left of the container: {0}")]
     Look(#[from] io::Error),
 }
 
@@ -119,15 +122,15 @@ fn list(items: &[Item]) -> String {
     items.iter().map(Item::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Everything that bears one of the tokens now.
+/// Everything that contains one of the tokens now.
 ///
 /// # Errors
-/// When `/proc` cannot be read.
+/// If `/proc` cannot be read.
 pub fn find(tokens: &Tokens) -> io::Result<Vec<Item>> {
     Ok(look::look(tokens, &look::ourselves())?.into_iter().map(|found| found.item).collect())
 }
 
-/// Looks for what is left, again and again. Made before the launch, so that right after it the look itself is all.
+/// Looks for remains repeatedly. Made before the launch, so that after it only the look itself is left to do.
 #[derive(Debug)]
 pub struct Remains {
     ourselves: HashSet<i32>,
@@ -140,23 +143,23 @@ impl Default for Remains {
 }
 
 impl Remains {
-    /// Finds out who we are.
+    /// Finds dunnage's own processes.
     pub fn new() -> Remains {
         Remains { ourselves: look::ourselves() }
     }
 
-    /// Waits until nothing is left, at most until `deadline`. To be called right after the client returned, at `returned`.
-    ///
-    /// [`Gone::at`] is never earlier than the end of something that was waited for, and later by no more than it takes
-    /// to wake and to read the mount table.
+    /// Waits until nothing is left, at most until `deadline`. To be called right after the client returned,
+    /// at `returned`.
+    /// 
+    /// [`Gone::at`] is never earlier than the end of something that was waited for, and later only by the time to wake up and read the mount table.
     ///
     /// # Errors
-    /// [`NotGone::StillThere`] with everything that is left at the deadline.
+    /// [`NotGone::StillThere`] with everything left at the deadline.
     pub fn watch(&self, tokens: &Tokens, returned: Stamp, deadline: Stamp) -> Result<Gone, NotGone> {
         self.watch_for(|_| true, tokens, returned, deadline)
     }
 
-    /// The same for what is of these kinds.
+    /// The same for these kinds.
     fn watch_for(
         &self,
         is_meant: fn(Kind) -> bool,
@@ -185,11 +188,12 @@ impl Remains {
                     None => return Err(NotGone::StillThere(watch.items())),
                 }
             }
-            // The last of several may have gone after the waking, while its predecessor was being struck out.
+            // The last of several may have disappeared after the wake-up, while the previous one was removed
+            // from the list.
             if watch.next(Stamp(0), tokens)?.is_some() {
                 at = clock::now();
             }
-            // What was waited for may have left something new behind.
+            // What was waited for may have left something new.
             let found = look_again()?;
             if found.is_empty() {
                 return Ok(Gone { at, look, waited_for });
@@ -208,10 +212,10 @@ impl Remains {
     }
 }
 
-/// How long clients and monitors that outlive their container are waited for, in nanoseconds.
+/// How long to wait for clients and monitors that outlive their container, in nanoseconds.
 const SURVIVORS: u64 = 10_000_000_000;
 
-/// Waits until no process bears one of the tokens, at most ten seconds.
+/// Waits until no process contains one of the tokens, at most ten seconds.
 ///
 /// # Errors
 /// As [`Remains::watch`].

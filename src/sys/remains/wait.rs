@@ -1,7 +1,7 @@
-//! Waiting for what a look has found to go away, by events only: a pidfd per process, the mount table's own
-//! notification, and inotify on the parent of a cgroup (cgroupfs tells of a removed directory there).
+//! Waits for what a look has found to disappear, by events only: a pidfd per process, the mount table's own
+//! notification, and inotify on the parent of a cgroup (where cgroupfs reports a removed directory).
 //!
-//! Deliberately absent: any sleep, any interval.
+//! Deliberately absent: sleeps and polling intervals.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,7 +17,7 @@ use super::{Item, Tokens};
 use crate::sys::{clock, pidfd};
 use crate::units::{Nanos, Stamp};
 
-/// What is still there, each with the source of its event.
+/// What is still there, with the source of its event.
 pub struct Watch {
     processes: Vec<(Item, OwnedFd)>,
     mounts: Vec<Item>,
@@ -27,14 +27,14 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Opens the sources; to be called before the look, so that nothing that goes after it is missed.
+    /// Opens the sources; must be called before the look, so that no event after it is missed.
     pub fn new() -> io::Result<Watch> {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?.into();
         let mount_table = File::open("/proc/self/mountinfo")?;
         Ok(Watch { processes: Vec::new(), mounts: Vec::new(), cgroups: Vec::new(), mount_table, inotify })
     }
 
-    /// Begins to watch what a look has found, unless it is already gone.
+    /// Starts to watch what a look has found, unless it is already gone.
     pub fn add(&mut self, found: Vec<Found>, tokens: &Tokens) -> io::Result<()> {
         self.mounts.clear();
         let mut cgroups = Vec::new();
@@ -54,13 +54,13 @@ impl Watch {
             }
         }
         self.cgroups = cgroups;
-        // Whatever went between the look and now has left no event behind.
+        // What disappeared between the look and now has left no event.
         self.refresh_mounts(tokens)?;
         self.refresh_cgroups();
         Ok(())
     }
 
-    /// Nothing is left of what was found.
+    /// Whether nothing that was found is left.
     pub fn is_empty(&self) -> bool {
         self.processes.is_empty() && self.mounts.is_empty() && self.cgroups.is_empty()
     }
@@ -72,8 +72,8 @@ impl Watch {
         processes.chain(&self.mounts).chain(cgroups).cloned().collect()
     }
 
-    /// Waits for the next event and strikes out what it took away. The stamp is that of the waking; `None` when `until`
-    /// passed first.
+    /// Waits for the next event and removes from the list what has disappeared. The stamp is that of the
+    /// wake-up; `None` if `until` passed first.
     pub fn next(&mut self, until: Stamp, tokens: &Tokens) -> io::Result<Option<Stamp>> {
         let mut polled =
             vec![PollFd::new(&self.mount_table, PollFlags::PRI), PollFd::new(&self.inotify, PollFlags::IN)];
@@ -109,7 +109,7 @@ impl Watch {
 /// `None`: the process is already gone.
 fn open_pidfd(pid: i32) -> io::Result<Option<OwnedFd>> {
     match pidfd::open(pid) {
-        // ESRCH: gone. EINVAL, ENOENT: the number is now that of a thread. Both mean that this process has ended.
+        // ESRCH: gone. EINVAL, ENOENT: the id is now that of a thread. Both mean that this process has ended.
         Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::EINVAL | libc::ENOENT)) => {
             Ok(None)
         }
@@ -128,7 +128,7 @@ fn watch_parent(inotify: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Throws the events away: they only say that it is time to look again.
+/// Discards the events: they only say that it is time to look again.
 fn drain(inotify: &mut File) {
     let mut buffer = [0; 4096];
     while inotify.read(&mut buffer).is_ok_and(|length| length > 0) {}

@@ -1,6 +1,6 @@
-//! From a profile to a seccomp filter in classic BPF. A pure function.
+//! Compiles a profile into a seccomp filter in classic BPF. A pure function.
 //!
-//! The program looks like this; one architecture after the other, the first one nearest:
+//! The structure of the program, one architecture after the other, x86_64 first:
 //!
 //! ```text
 //!         load arch
@@ -13,18 +13,17 @@
 //!         bisection …
 //! ```
 //!
-//! - All numbers of an architecture form one line from 0 to 2³²-1, cut into ranges of equal answer.
-//!   x32 needs no test of its own: its numbers are the ranges from 2³⁰ on.
-//! - The bisection halves *weight*, not length: a range weighs as much as it holds allowed calls.
-//!   The long run of old calls from `read` on is reached after two or three steps. x32 and what is
-//!   denied or does not exist weigh next to nothing and lie deep.
-//! - Code is produced from the end to the start. Every jump target exists before the jump, so
-//!   distances are known at once; a `return` within reach is shared; a conditional jump that cannot
-//!   reach its target in 8 bits gets a long jump next to it.
-//! - Before a leaf that looks at arguments the program loads nothing but arch and number and uses
-//!   nothing but comparisons with constants. From that Linux (since 5.11) can tell at load time
-//!   which calls are allowed whatever their arguments, and answers those from a bitmap without
-//!   running any filter at all.
+//! - All numbers of an architecture form one line from 0 to 2³²-1, cut into ranges with the same answer. x32
+//!   needs no test of its own: its numbers are the ranges from 2³⁰.
+//! - The bisection halves *weight*, not length: a range weighs as much as the number of allowed calls in it.
+//!   The long run of old calls from `read` is reached after two or three steps. x32, and calls that are
+//!   denied or do not exist, weigh almost nothing and are deep in the tree.
+//! - Code is generated from the end to the start. Every jump target exists before the jump, so distances are
+//!   known at once; a `return` within reach is shared; a conditional jump that cannot reach its target in 8
+//!   bits gets a long jump next to it.
+//! - Before a leaf that reads arguments the program loads only arch and number, and only compares them with
+//!   constants. So Linux (since 5.11) can determine at load time which calls are allowed with any arguments,
+//!   and answers those from a bitmap without running a filter.
 
 use super::profile::{Abi, Condition, Profile, Rule, Test, X32_BIT};
 use libc::sock_filter;
@@ -47,7 +46,7 @@ const fn upper_word(argument: u8) -> u32 {
     lower_word(argument) + 4
 }
 
-/// Compiles a profile. Takes milliseconds: do it before the measured interval.
+/// Compiles a profile. This takes milliseconds: do it before the measured interval.
 pub fn compile(profile: &Profile) -> Vec<sock_filter> {
     let mut arches: Vec<u32> = Vec::new();
     for arch in profile.abis.iter().map(|abi| abi.arch()) {
@@ -69,7 +68,7 @@ pub fn compile(profile: &Profile) -> Vec<sock_filter> {
     code.finish()
 }
 
-/// The answer that all numbers of a range get, up to the start of the next range.
+/// The answer for a range of numbers, which ends where the next one starts.
 struct Range<'a> {
     start: u32,
     answer: Answer<'a>,
@@ -86,7 +85,7 @@ enum Answer<'a> {
     },
 }
 
-/// Cuts the numbers of an architecture into ranges. The first starts at 0.
+/// Splits the numbers of an architecture into ranges. The first starts at 0.
 fn ranges(profile: &Profile, arch: u32) -> Vec<Range<'_>> {
     let mut ranges: Vec<Range> = Vec::new();
     let mut add = |start: u32, answer, weight: usize| match ranges.last_mut() {
@@ -135,7 +134,7 @@ fn emit_bisection(code: &mut Backwards, profile: &Profile, ranges: &[Range]) -> 
     }
     let (below, from) = ranges.split_at(halfway(ranges));
     let pivot = from[0].start;
-    // The side with less code comes last, next to the branch, so that the other is within reach.
+    // The side with less code comes last, next to the branch, so that the other one is within reach.
     if below.len() <= from.len() {
         let from = emit_bisection(code, profile, from);
         let below = emit_bisection(code, profile, below);
@@ -147,7 +146,7 @@ fn emit_bisection(code: &mut Backwards, profile: &Profile, ranges: &[Range]) -> 
     }
 }
 
-/// Where to cut so that both sides weigh as nearly the same as they can: 1 to `ranges.len() - 1`.
+/// The cut that divides the weight most evenly: 1 to `ranges.len() - 1`.
 fn halfway(ranges: &[Range]) -> usize {
     let whole: usize = ranges.iter().map(|range| range.weight).sum();
     let mut below = 0;
@@ -201,7 +200,7 @@ fn emit_condition(
     entry
 }
 
-/// Compares an argument with a value; the upper word decides unless it is the same.
+/// Compares an argument with a value; the upper word decides unless it is equal.
 fn emit_at_least(code: &mut Backwards, argument: u8, value: u64, wide: bool, [yes, no]: [Label; 2]) -> Label {
     code.branch(AT_LEAST, value as u32, yes, no);
     let lower = code.push(LOAD, lower_word(argument));
@@ -216,7 +215,7 @@ fn emit_at_least(code: &mut Backwards, argument: u8, value: u64, wide: bool, [ye
     code.push(LOAD, upper_word(argument))
 }
 
-/// Tests a word under a mask. A test that always holds takes no instruction.
+/// Tests a word under a mask. A test that always holds needs no instruction.
 fn emit_word(code: &mut Backwards, offset: u32, mask: u32, value: u32, holds: Label, fails: Label) -> Label {
     match (mask, value) {
         (0, 0) => return holds,
@@ -234,7 +233,7 @@ fn emit_word(code: &mut Backwards, offset: u32, mask: u32, value: u32, holds: La
     code.push(LOAD, offset)
 }
 
-/// A place in a program that is written from its end: how many instructions stand from it on.
+/// A place in a program that is generated from its end: the number of instructions from it to the end.
 #[derive(Clone, Copy)]
 struct Label(usize);
 
@@ -246,7 +245,7 @@ struct Backwards {
 }
 
 impl Backwards {
-    /// A conditional jump reaches this far, less the long jumps that may come in between.
+    /// The reach of a conditional jump, minus the long jumps that may come in between.
     const REACH: usize = u8::MAX as usize - 2;
 
     fn here(&self) -> Label {
@@ -262,7 +261,7 @@ impl Backwards {
         self.here()
     }
 
-    /// A place that returns this answer: one within reach, or a new one.
+    /// A place that returns this answer: an existing one within reach, or a new one.
     fn answer(&mut self, action: u32) -> Label {
         let known = self.returns.iter().rev().find(|(known, _)| *known == action);
         if let Some(&(_, label)) = known
@@ -275,7 +274,7 @@ impl Backwards {
         label
     }
 
-    /// Makes what is pushed next go on at the label.
+    /// Makes the next instruction continue at the label.
     fn follow(&mut self, to: Label) {
         let distance = self.distance(to);
         if distance > 0 {
@@ -283,7 +282,7 @@ impl Backwards {
         }
     }
 
-    /// A place from which a label within reach of the next conditional jump.
+    /// A place within reach of the next conditional jump that leads to the label.
     fn within_reach(&mut self, to: Label) -> Label {
         let distance = self.distance(to);
         if distance <= Self::REACH { to } else { self.push(ALWAYS, distance as u32) }

@@ -1,37 +1,38 @@
-//! Seccomp profiles as data: names, conditions and answers, as they stand in `linux.seccomp` of an OCI bundle.
+//! Seccomp profiles as data: names, conditions and answers, as in `linux.seccomp` of an OCI bundle.
 //!
-//! [`Profile::from_oci`] reads what an engine hands to its runtime. [`built_in`] is Docker's default profile in the same
-//! form, for machines without an engine: the facts are those of moby/profiles `seccomp/v0.2.3` (May 2026), reduced the way
-//! the daemon reduces them for a container started without any option, on x86_64 and Linux 4.8 or newer:
+//! [`Profile::from_oci`] reads what an engine hands to its runtime. [`built_in`] is Docker's default profile
+//! in the same form, for machines without an engine. Its content is from moby/profiles `seccomp/v0.2.3` (May
+//! 2026), reduced as the daemon does for a container without options, on x86_64 and Linux 4.8 or newer:
 //!
-//! - Capabilities held: CHOWN, DAC_OVERRIDE, FSETID, FOWNER, MKNOD, NET_RAW, SETGID, SETUID,
-//!   SETFCAP, SETPCAP, NET_BIND_SERVICE, SYS_CHROOT, KILL, AUDIT_WRITE. Of the blocks that hang on
-//!   a capability only SYS_CHROOT's (`chroot`) applies. SYS_ADMIN is not held, hence the
-//!   restricted `clone` and the `clone3` that answers ENOSYS, so that libc falls back to `clone`.
-//! - Linux 4.8 or newer: `ptrace` and its like are allowed.
+//! - Capabilities held: CHOWN, DAC_OVERRIDE, FSETID, FOWNER, MKNOD, NET_RAW, SETGID, SETUID, SETFCAP,
+//!   SETPCAP, NET_BIND_SERVICE, SYS_CHROOT, KILL, AUDIT_WRITE. Of the blocks that depend on a capability only
+//!   SYS_CHROOT's (`chroot`) applies. SYS_ADMIN is not held, hence the restricted `clone` and the `clone3`
+//!   that gives ENOSYS, so that libc falls back to `clone`.
+//! - Linux 4.8 or newer: `ptrace` and similar calls are allowed.
 //! - x86: `arch_prctl` and `modify_ldt` are allowed.
-//! - Sockets of all address families but AF_ALG (38) and AF_VSOCK (40), and five personalities. The mask of `clone` holds
-//!   the flags that make a namespace but CLONE_NEWTIME, whose bit belongs to the exit signal there.
+//! - Sockets of all address families except AF_ALG (38) and AF_VSOCK (40), and five personalities. The mask
+//!   of `clone` has all flags that make a namespace except CLONE_NEWTIME, whose bit belongs to the exit
+//!   signal there.
 //!
-//! What is deliberately absent: instructions; `tests/seccomp` checks them against what a profile means.
+//! Deliberately absent: instructions; `tests/seccomp` checks them against the meaning of a profile.
 
 use super::table::SYSCALLS;
 use serde_json::Value;
 
-/// One way in which a program on x86 can call the kernel.
+/// An ABI for system calls on x86.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abi {
     /// 64-bit calls.
     X86_64,
-    /// 32-bit calls, of the compatibility mode.
+    /// 32-bit calls, in compatibility mode.
     I386,
-    /// 64-bit calls with 32-bit pointers: the architecture of x86_64, numbers of its own.
+    /// 64-bit calls with 32-bit pointers: the same architecture as x86_64, with different numbers.
     X32,
 }
 
-/// `AUDIT_ARCH_X86_64`: what the kernel calls the architecture of x86_64 and x32.
+/// `AUDIT_ARCH_X86_64`: the kernel's value for the architecture of x86_64 and x32.
 pub const ARCH_X86_64: u32 = 0xc000_003e;
-/// `AUDIT_ARCH_I386`: what the kernel calls the architecture of 32-bit calls.
+/// `AUDIT_ARCH_I386`: the kernel's value for the architecture of 32-bit calls.
 pub const ARCH_I386: u32 = 0x4000_0003;
 /// `__X32_SYSCALL_BIT`: set in the numbers of x32.
 pub const X32_BIT: u32 = 0x4000_0000;
@@ -50,7 +51,7 @@ impl Abi {
         }
     }
 
-    /// What `seccomp_data.arch` holds for calls of this ABI.
+    /// The value of `seccomp_data.arch` for calls of this ABI.
     pub const fn arch(self) -> u32 {
         match self {
             Abi::X86_64 | Abi::X32 => ARCH_X86_64,
@@ -66,19 +67,19 @@ impl Abi {
         }
     }
 
-    /// Whether arguments count as 64 bits. libseccomp takes x32 for a 32-bit ABI and compares the
-    /// lower word only, and so do we.
+    /// Whether arguments count as 64 bits. libseccomp treats x32 as a 32-bit ABI and compares only the lower
+    /// word, and so does dunnage.
     pub const fn wide(self) -> bool {
         matches!(self, Abi::X86_64)
     }
 
-    /// The number of a call, with the base of the ABI in it.
+    /// The number of a call, including the base of the ABI.
     pub fn number(self, name: &str) -> Option<u32> {
         let row = SYSCALLS.binary_search_by(|row| row.0.cmp(name)).ok()?;
         Some(self.base() + SYSCALLS[row].1[self as usize]?)
     }
 
-    /// The name of the call that has this number, base included.
+    /// The name of the call with this number, base included.
     pub fn name(self, number: u32) -> Option<&'static str> {
         let wanted = Some(number.checked_sub(self.base())?);
         SYSCALLS.iter().find(|row| row.1[self as usize] == wanted).map(|row| row.0)
@@ -94,7 +95,7 @@ impl Abi {
     }
 }
 
-/// What an argument must be, as an unsigned number.
+/// A test on an argument as an unsigned number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
     /// Equal to the value.
@@ -109,50 +110,50 @@ pub enum Test {
     MaskedEqual {
         /// The bits that count.
         mask: u64,
-        /// What they must be.
+        /// Their required values.
         value: u64,
     },
 }
 
-/// A test on one argument, counted from 0.
+/// A test of one argument, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// Which argument, 0 to 5.
     pub argument: u8,
-    /// What it must be.
+    /// The test.
     pub test: Test,
 }
 
-/// The answer to calls of these names whose arguments meet all the conditions.
+/// The answer to calls with these names whose arguments meet all the conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Names, separated by blanks. A name that an ABI does not have means nothing there.
+    /// Names, separated by blanks. A name that an ABI does not have is ignored there.
     pub names: String,
-    /// The answer: the word that a filter returns, `SECCOMP_RET_…` with its datum.
+    /// The answer: the return value of a filter, `SECCOMP_RET_…` with its data.
     pub action: u32,
-    /// All of these must hold; none means always.
+    /// All of these must hold; without conditions the rule always applies.
     pub conditions: Vec<Condition>,
 }
 
-/// A profile: what each system call of each ABI is answered.
+/// A profile: the answer to each system call of each ABI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// For calls without a rule that applies.
+    /// For calls to which no rule applies.
     pub default: u32,
-    /// For numbers above the highest that the rules name in their ABI: calls that are newer than
-    /// the profile. The specification has no word for it; runc answers them as an old kernel would.
+    /// For numbers above the highest that the rules name in their ABI, which are calls newer than the
+    /// profile. The specification does not define it; runc answers them as an old kernel would.
     pub newer: u32,
-    /// For ABIs that are not listed, and other architectures: libseccomp's choice.
+    /// For ABIs that are not listed, and other architectures: libseccomp's default.
     pub foreign: u32,
     /// The ABIs that the profile is for.
     pub abis: Vec<Abi>,
-    /// The first rule that applies gives the answer.
+    /// The rules; the first one that applies gives the answer.
     pub rules: Vec<Rule>,
 }
 
-/// There is something in a profile that is not known here.
+/// Something in a profile that dunnage does not know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the seccomp profile holds {0}")]
+#[error("the seccomp profile has {0}, which is not supported")]
 pub struct Strange(String);
 
 impl Profile {
@@ -173,9 +174,9 @@ impl Profile {
         Ok(Profile { default, newer, foreign: libc::SECCOMP_RET_KILL_THREAD, abis, rules })
     }
 
-    /// The rules of each call of an ABI, in the order of the profile; the index is the number
-    /// without the base. The last entry is the newest call that the profile knows in this ABI.
-    /// `None` if the profile is not for this ABI.
+    /// The rules of each call of an ABI, in the order of the profile; the index is the number without the
+    /// base. The last entry is the newest call that the profile knows in this ABI. `None` if the profile is
+    /// not for this ABI.
     pub fn numbered(&self, abi: Abi) -> Option<Vec<Vec<&Rule>>> {
         if !self.abis.contains(&abi) {
             return None;
@@ -194,8 +195,8 @@ impl Profile {
     }
 }
 
-/// Adds a rule. Runtimes take several conditions on one argument for alternatives, since libseccomp takes no
-/// more than one on each.
+/// Adds a rule. Runtimes treat several conditions on one argument as alternatives, since libseccomp accepts
+/// only one for each.
 fn read_rule(rule: &Value, rules: &mut Vec<Rule>) -> Result<(), Strange> {
     let names = rule["names"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let names = names.collect::<Vec<_>>().join(" ");
@@ -212,7 +213,7 @@ fn read_rule(rule: &Value, rules: &mut Vec<Rule>) -> Result<(), Strange> {
     Ok(())
 }
 
-/// The word that a filter returns for an action.
+/// The return value of a filter for an action.
 fn action(name: &Value, errno: &Value) -> Result<u32, Strange> {
     let datum = errno.as_u64().and_then(|errno| u16::try_from(errno).ok());
     let datum = datum.map_or(libc::EPERM as u32, u32::from);
@@ -247,10 +248,10 @@ fn condition(argument: &Value) -> Result<Condition, Strange> {
     Ok(Condition { argument: argument.ok_or_else(strange)?, test })
 }
 
-/// Which profile [`built_in`] is.
+/// The version of [`built_in`].
 pub const BUILT_IN: &str = "moby/profiles seccomp/v0.2.3";
 
-/// Docker's default profile, see the top of this file, as its daemon would put it into a bundle.
+/// Docker's default profile in the form in which its daemon puts it into a bundle; see the top of this file.
 pub fn built_in() -> Value {
     serde_json::from_str(include_str!("../../../data/seccomp.json")).expect("the tests read it too")
 }

@@ -1,4 +1,4 @@
-//! What `posix_spawn` is told to do between clone and exec: streams, signals, session.
+//! What `posix_spawn` does between clone and exec: streams, signals, session.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -7,12 +7,13 @@ use std::os::fd::RawFd;
 pub struct Attributes(pub libc::posix_spawnattr_t);
 
 impl Attributes {
-    /// A session of its own, so that the terminal's Ctrl-C reaches only us, and so that it shares the CPUs with the rest of
-    /// the machine as a container does: the kernel shares them among sessions (autogroups) and cgroups; in ours, whatever else
-    /// our session does would slow down `bare` alone. No signal blocked but this one, the broken-pipe signal at its default.
+    /// A session of its own, so that the terminal's Ctrl-C reaches only dunnage, and so that the child has
+    /// the same share of the CPUs as a container: the kernel divides them among sessions (autogroups) and
+    /// cgroups, and in dunnage's session other processes would slow down `bare` alone. No signal is blocked
+    /// except this one, and SIGPIPE has its default action.
     pub fn new(blocked: Option<i32>) -> io::Result<Attributes> {
         // SAFETY: posix_spawnattr_init initialises the zeroed storage before anything else uses it;
-        // the signal sets are initialised by sigemptyset.
+        // sigemptyset initialises the signal sets.
         unsafe {
             let mut attributes: libc::posix_spawnattr_t = std::mem::zeroed();
             check(libc::posix_spawnattr_init(&mut attributes))?;

@@ -1,5 +1,5 @@
-//! What a program writes, on its way through a pipe of ours: when it is read, how much of it is kept, and a line in it that is
-//! waited for.
+//! A program's output on its way through a pipe of dunnage's: when it is read, how much of it is kept, and a
+//! line in it that is waited for.
 
 use std::fs::Permissions;
 use std::io;
@@ -14,36 +14,36 @@ use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use crate::sys::clock;
 use crate::units::Stamp;
 
-/// Output beyond this is read and thrown away.
+/// Output beyond this is read and discarded.
 pub(super) const KEPT_OUTPUT: usize = 1 << 20;
-/// No line that is waited for is longer.
+/// The longest line that can be waited for.
 const LONGEST: usize = 64 << 10;
 
-/// What a started program writes, collected on demand.
+/// The output of a started program, collected on demand.
 #[derive(Debug)]
 pub(super) struct Output {
     pub reader: OwnedFd,
     pub kept: Vec<u8>,
-    /// All bytes that came, kept or not.
+    /// All bytes that arrived, kept or not.
     pub count: u64,
-    /// Whether nobody holds the other end any more.
+    /// Whether no process holds the other end any more.
     pub is_over: bool,
     /// The line that is waited for in it.
     pub awaited: Option<Awaited>,
 }
 
 impl Output {
-    /// A pipe that holds as much as an ordinary user may ask for: the collecting side, and the descriptor to give
-    /// to a child.
+    /// A pipe of the largest size that an ordinary user may request: the collecting side, and the descriptor
+    /// for a child.
     pub fn pipe() -> io::Result<(Output, OwnedFd)> {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
         fcntl_setfl(&reader, OFlags::NONBLOCK)?;
-        // A refused size leaves the old one.
+        // If the size is refused, the default stays.
         let _ = fcntl_setpipe_size(&reader, KEPT_OUTPUT);
         Ok((Output { reader, kept: Vec::new(), count: 0, is_over: false, awaited: None }, writer))
     }
 
-    /// Takes what is in the pipe now, without waiting, and returns how many bytes that was.
+    /// Reads what is in the pipe now, without waiting, and returns the number of bytes.
     pub fn drain(&mut self) -> usize {
         let mut chunk = [0u8; 65536];
         let mut total = 0;
@@ -73,35 +73,35 @@ impl Output {
     }
 }
 
-/// A line that is waited for, and whom to tell.
+/// A line that is waited for, and the file that signals it.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// What it fits.
+    /// The pattern that it must match.
     pub pattern: Regex,
-    /// The file whose permissions are set again when it has come, for whoever watches it.
+    /// The file whose permissions are reset when it has arrived, for a watching probe.
     pub told: PathBuf,
 }
 
 impl Line {
-    /// When it came, which is now, if it is among the whole lines of this text.
+    /// The current time, if the line is among the complete lines of this text.
     pub fn among(&self, text: &[u8]) -> Option<Stamp> {
         let end = text.iter().rposition(|byte| *byte == b'\n')?;
-        // With its end, so that a terminal's carriage return before it belongs to no line.
+        // Including the final newline, so that a terminal's carriage return is not part of a line.
         let text = String::from_utf8_lossy(&text[..=end]);
         let came = text.lines().any(|line| self.pattern.is_match(line)).then(clock::now)?;
-        // Where this fails, whoever watches waits until it is late.
+        // If this fails, the probe that watches waits until its time is over.
         let _ = std::fs::set_permissions(&self.told, Permissions::from_mode(0o666));
         Some(came)
     }
 }
 
-/// A line that has come, or may be about to.
+/// The state of a line that is waited for.
 #[derive(Debug)]
 pub(super) struct Awaited {
     pub line: Line,
-    /// What was read of the last line so far.
+    /// The part of the last line that has been read so far.
     pub begun: Vec<u8>,
-    /// When it came.
+    /// When it arrived.
     pub came: Option<Stamp>,
 }
 
@@ -118,19 +118,19 @@ impl Awaited {
     }
 }
 
-/// When what a program writes is read.
+/// When a program's output is read.
 #[derive(Debug, Clone)]
 pub enum Reading {
     /// When it has ended, or its pipes are full.
     Late,
-    /// As it comes, so that it never waits for us.
+    /// As it arrives, so that the program never waits for dunnage.
     AtOnce,
     /// The same, and a line is waited for.
     For(Line),
 }
 
 impl Reading {
-    /// Whether it is read as it comes.
+    /// Whether it is read as it arrives.
     pub fn is_at_once(&self) -> bool {
         !matches!(self, Reading::Late)
     }
