@@ -1,7 +1,7 @@
-//! Which control groups has this machine: version 1, version 2, or both side by side?
+//! The cgroups of this machine: version 1, version 2, or both.
 //!
-//! Told from the mounts and from the root's list of controllers. Deliberately absent: making and
-//! entering control groups, which is the business of `sys`.
+//! Read from the mounts and the root's list of controllers. Deliberately absent: creating and entering cgroups, which `sys`
+//! does.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::mounts;
 use super::tree::Tree;
 use crate::sys::cgroup::{self, Version};
 
-/// Which versions are mounted.
+/// The mounted versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CgroupMode {
     /// No hierarchy with controllers is mounted.
@@ -18,7 +18,7 @@ pub enum CgroupMode {
     V1,
     /// Only the unified hierarchy of version 2.
     V2,
-    /// Controllers on version 1, and the unified hierarchy beside them.
+    /// Controllers on version 1, and the unified hierarchy next to them.
     Hybrid,
 }
 
@@ -37,25 +37,25 @@ impl CgroupMode {
 /// One mounted hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// Where it is mounted.
+    /// Its mount point.
     pub mounted_on: PathBuf,
-    /// Its controllers; none in one of version 1 that only has a name (`name=systemd`). Version 2 has those that no
-    /// hierarchy of version 1 has taken.
+    /// Its controllers. A version 1 hierarchy with only a name (`name=systemd`) has none; version 2 has those that no version 1
+    /// hierarchy uses.
     pub controllers: Vec<String>,
-    /// Whether it is mounted `favordynmods`, which makes moving processes quicker and forking slower.
+    /// Whether it is mounted with `favordynmods`, which makes moving processes faster and forking slower.
     pub favours_moves: bool,
 }
 
-/// The control groups of a machine.
+/// The cgroups of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cgroups {
-    /// Which versions are mounted.
+    /// The mounted versions.
     pub mode: CgroupMode,
     /// Every hierarchy of version 1.
     pub v1: Vec<Hierarchy>,
     /// The hierarchy of version 2, if it is mounted.
     pub v2: Option<Hierarchy>,
-    /// Controllers that the kernel has but that are switched off at boot.
+    /// Controllers that the kernel has but that are disabled at boot.
     pub disabled: Vec<String>,
 }
 
@@ -99,7 +99,7 @@ impl Cgroups {
         self.v1.iter().chain(&self.v2)
     }
 
-    /// Controllers that stay on the v2 hierarchy although others are on v1, empty elsewhere.
+    /// Controllers on the v2 hierarchy of a hybrid host; empty on other hosts.
     pub fn left_on_v2(&self) -> &[String] {
         match (self.mode, &self.v2) {
             (CgroupMode::Hybrid, Some(unified)) => &unified.controllers,
@@ -107,27 +107,27 @@ impl Cgroups {
         }
     }
 
-    /// Whether a controller can be used on one hierarchy or the other. Version 2 has none for
-    /// `devices`, `freezer` and `cpuacct`: there they belong to the core.
+    /// Whether a controller can be used on some hierarchy. Version 2 has no `devices`, `freezer` and `cpuacct`: their functions
+    /// are part of its core.
     pub fn has(&self, controller: &str) -> bool {
         self.all().flat_map(|hierarchy| &hierarchy.controllers).any(|own| own == controller)
     }
 }
 
-/// Among whom CPUs that are not enough for all are shared, as a process on the host sees it that has a session of its own.
-/// A container in its cgroup has one share.
+/// How a process on the host, in its own session, shares the CPUs when they are all busy. A container in its cgroup has one
+/// share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CpuShare {
-    /// It has one, too: its session is an autogroup.
+    /// It also has its own share, because its session is an autogroup.
     Own,
-    /// It takes part in that of the cgroup that we are in.
+    /// It shares that of dunnage's cgroup.
     Cgroup,
-    /// Each of its threads has one: autogroups are switched off.
+    /// Each of its threads has one, because autogroups are disabled.
     Threads,
 }
 
 impl CpuShare {
-    /// What the machine tells; nothing of a kernel that was built without autogroups.
+    /// Reads it from the machine; none for a kernel without autogroups.
     pub fn gather(tree: &Tree) -> Option<CpuShare> {
         let text = |path: &str| tree.text(path).unwrap_or_default();
         let hierarchies = cgroup::parse(&text("/proc/self/mountinfo"), &text("/proc/self/cgroup"));
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(share(V1, "3:cpu,cpuacct:/\n4:memory:/user\n", "1", "x"), Some(CpuShare::Own));
         assert_eq!(share(V1, "3:cpu,cpuacct:/\n", "0", "x"), Some(CpuShare::Threads));
         assert_eq!(share(V1, "3:cpu,cpuacct:/user\n", "1", "x"), Some(CpuShare::Cgroup));
-        // In version 2 a group counts only where the controller was given to it.
+        // In version 2 a cgroup counts only if the controller is enabled for it.
         let own = "0::/user.slice/session.scope\n";
         assert_eq!(share(V2, own, "1", "user.slice"), Some(CpuShare::Cgroup));
         assert_eq!(share(V2, own, "1", "system.slice"), Some(CpuShare::Own));

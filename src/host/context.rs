@@ -1,8 +1,7 @@
-//! What went on around a round? Read once per round and stored beside its samples.
+//! The state of the machine around a round, read once per round and stored with its samples.
 //!
-//! Shares belong to the window between two readings: both ends of every counter are taken at the
-//! ends of the same window. `disturbed` is the rule by which a round is marked; it is fixed here
-//! before any run, and it never drops a round.
+//! Shares are those of the window between two readings: every counter is read at both ends of the same window. `disturbed` is
+//! the rule that marks a round; it is fixed before any run and never drops a round.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,30 +11,30 @@ use crate::record::RoundContext;
 use crate::sys::clock;
 use crate::units::{Nanos, Stamp};
 
-/// 1 %: what is stolen comes in slices of milliseconds, so one such slice is as long as a whole start of
-/// a container; at 1 % about one start of 10 ms in ten meets a slice of 1 ms.
+/// 1 %. CPU time is stolen in slices of milliseconds, so one slice can be as long as a whole start of a container: at 1 %,
+/// about one start of 10 ms in ten includes a slice of 1 ms.
 pub const STEAL_LIMIT: f64 = 0.01;
 
-/// Two more than there are CPUs: client, engine and runtime of one launch mostly wait for each other, so
-/// our own work keeps the load below two; more than that on top of busy CPUs is a queue of others.
+/// Two more than there are CPUs. Client, engine and runtime of a launch mostly wait for each other, so dunnage itself keeps the
+/// load below two; more than that on top of busy CPUs comes from other work.
 const LOAD_ABOVE_CPUS: f64 = 2.0;
 
-/// 75 %: the threads of one engine's client alone make tasks wait for 30 to 55 % of the time on two CPUs,
-/// so only what lies well above that must come from elsewhere.
+/// 75 %. The threads of a single engine client already make tasks wait for 30 to 55 % of the time on two CPUs, so only a share
+/// well above that must come from other work.
 const CPU_PRESSURE_LIMIT: f64 = 0.75;
 
-/// 50 %: engines wait for their own small durable writes during a part of each launch, and rounds also
-/// hold quiet time; waiting for more than half of a round is taken for somebody else's.
+/// 50 %. Engines wait for their own small durable writes during a part of each launch, and rounds also include quiet time, so
+/// waiting for more than half of a round is attributed to other work.
 const IO_PRESSURE_LIMIT: f64 = 0.50;
 
-/// 128 MiB: below it the kernel takes pages back while a container starts, and the start pays for it.
+/// 128 MiB. With less, the kernel reclaims pages while a container starts, which slows down the start.
 const MEMORY_LIMIT_BYTES: u64 = 128 << 20;
 
-/// Why a round is marked as disturbed, or `None`, on so many CPUs.
+/// Why a round is disturbed on a machine with this many CPUs, or `None`.
 ///
-/// Its limits lie above what dunnage's own launches cause, which run one at a time. The context is to be
-/// read between launches, when none of our own containers is left. Any other container marks it: its own work, timers and
-/// network rules act on the same kernel locks that starting takes; its helper proves that it runs, not that it is quiet.
+/// The limits are above what dunnage's own launches cause, which run one at a time. The context is read between launches, when
+/// none of dunnage's containers is left. Any other container marks the round, because its work, timers and network rules use
+/// the kernel locks that a start takes; its helper process shows only that it runs, not that it is quiet.
 fn disturbed(context: &RoundContext, cpus: Option<u32>) -> Option<String> {
     let percent =
         |share: Option<f64>, limit: f64| share.filter(|share| *share > limit).map(|share| share * 100.0);
@@ -49,16 +48,16 @@ fn disturbed(context: &RoundContext, cpus: Option<u32>) -> Option<String> {
         }),
         load.map(|(load, cpus)| format!("the load was {load:.1} on {cpus} CPUs")),
         percent(context.cpu_pressure, CPU_PRESSURE_LIMIT)
-            .map(|share| format!("tasks waited for CPU in {share:.0} % of the time")),
+            .map(|share| format!("tasks waited for CPU {share:.0} % of the time")),
         percent(context.io_pressure, IO_PRESSURE_LIMIT)
-            .map(|share| format!("tasks waited for I/O in {share:.0} % of the time")),
-        short.map(|left| format!("only {} MiB of memory were available", left >> 20)),
+            .map(|share| format!("tasks waited for I/O {share:.0} % of the time")),
+        short.map(|left| format!("only {} MiB of memory was available", left >> 20)),
     ];
     let reasons: Vec<String> = reasons.into_iter().flatten().collect();
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-/// Reads the context again and again; each reading closes the window that the one before opened.
+/// Reads the context repeatedly; each reading closes a window and opens the next.
 #[derive(Debug)]
 pub struct Watch {
     since: Reading,
@@ -69,14 +68,14 @@ pub struct Watch {
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     at: Stamp,
-    /// Ticks since the machine was booted.
+    /// Ticks since boot.
     uptime: Option<u64>,
     ticks: Option<Ticks>,
     cpu_waited: Option<Nanos>,
     io_waited: Option<Nanos>,
 }
 
-/// Clock rates are read of so many CPUs only: on some kernels each reading waits for its CPU.
+/// Read clock rates of only this many CPUs, because on some kernels each reading waits for its CPU.
 const CPUS_ASKED: usize = 8;
 
 impl Default for Watch {
@@ -89,7 +88,7 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// What happened since the last call, and how things are now.
+    /// The activity since the last call, and the current state.
     pub fn read(&mut self) -> RoundContext {
         let now = Reading::now();
         let before = std::mem::replace(&mut self.since, now);
@@ -139,7 +138,7 @@ fn read(path: impl AsRef<Path>) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-/// CPU time of all CPUs together, in clock ticks.
+/// Time of all CPUs together, in clock ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ticks {
     busy: u64,
@@ -150,7 +149,7 @@ struct Ticks {
 
 impl Ticks {
     /// From the first row of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
-    /// Guests' time stands in user and nice already.
+    /// Guest time is already included in user and nice.
     fn parse(stat: &str) -> Option<Ticks> {
         let row = stat.lines().next()?.strip_prefix("cpu ")?;
         let columns: Vec<u64> = row.split_whitespace().map_while(|word| word.parse().ok()).take(8).collect();
@@ -160,40 +159,39 @@ impl Ticks {
         Some(Ticks { busy, steal, total: busy + steal + idle + iowait, cpus })
     }
 
-    /// What was spent since; `None` for a window of fewer than 100 ticks, in which a single tick would
-    /// already be more than the rule's limit.
+    /// The ticks since then; `None` for fewer than 100, where a single tick would already exceed the limit.
     fn since(self, before: Ticks) -> Option<Ticks> {
         let total = self.total.checked_sub(before.total).filter(|total| *total >= 100)?;
-        // The kernel's counters may step back by a tick.
+        // The kernel's counters may go back by a tick.
         let busy = self.busy.saturating_sub(before.busy);
         let steal = self.steal.saturating_sub(before.steal);
         Some(Ticks { busy, steal, total, cpus: self.cpus })
     }
 }
 
-/// For how long some task has waited since boot, from a file of `/proc/pressure`.
+/// How long any task has waited since boot, from a file in `/proc/pressure`.
 fn waited(pressure: &str) -> Option<Nanos> {
     let row = pressure.lines().find(|line| line.starts_with("some "))?;
     let micros: i64 = row.split(' ').find_map(|word| word.strip_prefix("total="))?.parse().ok()?;
     Some(Nanos(micros * 1000))
 }
 
-/// Ticks since boot, from `/proc/uptime`, which tells hundredths of seconds: the kernel's `USER_HZ` is 100
-/// wherever dunnage runs.
+/// Ticks since boot, from the hundredths of seconds in `/proc/uptime`: the kernel's `USER_HZ` is 100 on all platforms of
+/// dunnage.
 fn uptime(text: &str) -> Option<u64> {
     let (seconds, hundredths) = text.split(' ').next()?.split_once('.')?;
     Some(seconds.parse::<u64>().ok()? * 100 + hundredths.parse::<u64>().ok()?)
 }
 
-/// When a process began, in ticks since boot: the twenty-second field of its `stat`, of which the second, its name
-/// in brackets, may hold anything.
+/// The start of a process in ticks since boot: field 22 of its `stat`. Field 2, the name in parentheses, may contain
+/// anything.
 fn begun(stat: &str) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     after_name.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// Counts the helpers that stay as long as a container and began before this moment: conmon of podman and cri-o,
-/// the shims of containerd (one per pod there). Containers started by a runtime alone have none and are not seen.
+/// Counts the helpers that live as long as a container and started before this moment: conmon of podman and cri-o, and the
+/// shims of containerd (one per pod). Containers started by a runtime alone have no helper and are not counted.
 fn containers(proc: &Path, before: Option<u64>) -> Option<u64> {
     let entries = fs::read_dir(proc).ok()?;
     let is_helper = |pid: &str| {
@@ -229,7 +227,7 @@ mod tests {
     #[test]
     fn a_round_at_all_limits_is_not_marked() {
         assert_eq!(disturbed(&quiet(), Some(2)), None);
-        assert_eq!(disturbed(&RoundContext::default(), None), None, "what is unknown disturbs nothing");
+        assert_eq!(disturbed(&RoundContext::default(), None), None, "unknown values do not disturb");
     }
 
     #[test]
@@ -243,10 +241,10 @@ mod tests {
         assert_eq!(marked(|c| c.containers = Some(1)), "1 other container was running");
         assert_eq!(marked(|c| c.containers = Some(3)), "3 other containers were running");
         assert_eq!(marked(|c| c.load = Some(4.1)), "the load was 4.1 on 2 CPUs");
-        assert_eq!(marked(|c| c.cpu_pressure = Some(0.9)), "tasks waited for CPU in 90 % of the time");
-        assert_eq!(marked(|c| c.io_pressure = Some(0.6)), "tasks waited for I/O in 60 % of the time");
+        assert_eq!(marked(|c| c.cpu_pressure = Some(0.9)), "tasks waited for CPU 90 % of the time");
+        assert_eq!(marked(|c| c.io_pressure = Some(0.6)), "tasks waited for I/O 60 % of the time");
         let short = marked(|c| c.available_memory = Some(5 << 20));
-        assert_eq!(short, "only 5 MiB of memory were available");
+        assert_eq!(short, "only 5 MiB of memory was available");
         let two = marked(|c| (c.steal, c.containers) = (Some(0.5), Some(2)));
         assert_eq!(two, "50.0 % of the CPU time was stolen; 2 other containers were running");
     }
@@ -320,7 +318,7 @@ mod tests {
             })
             .min()
             .unwrap();
-        // A bound for a machine of some hundred processes that does other things too.
+        // Generous enough for a machine with some hundred processes and other load.
         assert!(quickest < Nanos::from_millis(10), "reading takes {quickest}");
     }
 }

@@ -1,5 +1,5 @@
-//! Which processors has this machine? From `/proc/cpuinfo`, whose fields differ between
-//! architectures, and from the topology in `/sys`, whose fields do not.
+//! The machine's processors, from `/proc/cpuinfo`, whose fields depend on the architecture, and from the topology in `/sys`,
+//! whose fields do not.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::tree::Tree;
 /// The processors that are online.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cpu {
-    /// The model in the kernel's words.
+    /// The model, as the kernel names it.
     pub model: Option<String>,
     /// Packages.
     pub sockets: Option<u32>,
@@ -16,9 +16,9 @@ pub struct Cpu {
     pub cores: Option<u32>,
     /// Hardware threads, which the kernel calls CPUs.
     pub threads: Option<u32>,
-    /// How many of them this process may use at once, by its affinity and its control group's quota.
+    /// How many of them this process may use at once, given its affinity and its cgroup's quota.
     pub usable: Option<u32>,
-    /// The x86 flag by which a hypervisor makes itself known; `None` on other architectures.
+    /// The x86 flag that shows a hypervisor; `None` on other architectures.
     pub hypervisor_flag: Option<bool>,
 }
 
@@ -39,7 +39,7 @@ impl Cpu {
         Cpu {
             model: named.or_else(|| arm_model(first)).or_else(|| tree.line("/proc/device-tree/model")),
             sockets: count("physical_package_id"),
-            // Siblings share a core, so each list of siblings is one core, whatever the ids say.
+            // Siblings share a core, so each distinct list of siblings is one core, independent of ids.
             cores: count("thread_siblings_list"),
             threads: online.as_ref().map(|online| online.len() as u32),
             usable: None,
@@ -58,7 +58,7 @@ pub fn expand(list: &str) -> Option<Vec<u32>> {
     Some(numbers)
 }
 
-/// ARM gives numbers of implementer and part only; the commonest are written out.
+/// ARM reports only numbers for implementer and part; the most common ones have names here.
 fn arm_model<'a>(first: impl Fn(&str) -> Option<&'a str>) -> Option<String> {
     let (implementer, part) = (first("CPU implementer")?, first("CPU part")?);
     let name = match (implementer, part) {

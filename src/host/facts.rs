@@ -1,6 +1,6 @@
-//! What is this machine? Read once per run and stored in its `env.json`.
+//! Facts about this machine, read once per run and stored in its `env.json`.
 //!
-//! Deliberately absent: engines and runtimes with their versions, which the subjects find themselves.
+//! Deliberately absent: engines and runtimes with their versions, which the subjects find.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,33 +12,33 @@ use super::mounts::{Disk, Storage};
 use super::own::Own;
 use super::tree::Tree;
 
-/// What is known about a machine before measuring on it, as far as it takes more than reading one file.
+/// The facts about a machine that need more than reading one file.
 #[derive(Debug, Clone)]
-pub struct Facts {
+/// The running kernel.
     /// The kernel that runs.
     pub kernel: Kernel,
     /// The processors.
     pub cpu: Cpu,
-    /// The virtual machine that this is, if any.
+    /// The virtual machine, if this is one.
     pub virtualisation: Virtualisation,
-    /// The container that we are in, if any.
+    /// The container around dunnage, if any.
     pub containment: Containment,
-    /// The control groups.
+    /// The cgroups.
     pub cgroups: Cgroups,
-    /// What lies under the state directory, where that was asked for.
+    /// The storage below the state directory, if that was given.
     pub storage: Option<Storage>,
-    /// What this process may do.
+    /// The privileges of this process.
     pub own: Own,
 }
 
-/// The kernel that runs.
+/// The running kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Kernel {
     /// The release, such as `6.1.0-18-amd64`.
     pub release: Option<String>,
-    /// What the boot loader passed.
+    /// The command line from the boot loader.
     pub command_line: Option<String>,
-    /// Each known weakness of the processor and what the kernel does about it.
+    /// Each known CPU vulnerability with the kernel's mitigation.
     pub mitigations: Vec<(String, String)>,
 }
 
@@ -54,12 +54,12 @@ impl Kernel {
         }
     }
 
-    /// Whether a word stands on the command line, such as `mitigations=off`.
+    /// Whether the command line has this word, such as `mitigations=off`.
     pub fn was_told(&self, word: &str) -> bool {
         self.command_line.iter().flat_map(|line| line.split_whitespace()).any(|own| own == word)
     }
 
-    /// Whether the release is older than this one, where it is known.
+    /// Whether the release is older than this one, if it is known.
     pub fn is_before(&self, major: u32, minor: u32) -> Option<bool> {
         let mut numbers = self.release.as_deref()?.split(|c: char| !c.is_ascii_digit());
         let own: (u32, u32) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
@@ -68,7 +68,7 @@ impl Kernel {
 }
 
 impl Facts {
-    /// Reads the machine, and what lies under `state_directory`, which need not exist yet.
+    /// Reads the machine, and the storage below `state_directory`, which may not exist yet.
     pub fn gather(state_directory: &Path) -> Facts {
         let mut facts = Facts::below(&Tree::machine());
         facts.cpu.usable = std::thread::available_parallelism().ok().map(|count| count.get() as u32);
@@ -76,7 +76,7 @@ impl Facts {
         facts
     }
 
-    /// What the tree tells; what only a live machine knows is left out.
+    /// The facts in the tree, without those that only a live machine has.
     pub(super) fn below(tree: &Tree) -> Facts {
         let kernel = Kernel::gather(tree);
         let cpu = Cpu::gather(tree);
@@ -98,12 +98,12 @@ pub fn host_name() -> Option<String> {
     Tree::machine().line("/proc/sys/kernel/hostname")
 }
 
-/// The machine, by the names that stand in `env.json`. What is not known is left out.
+/// The facts by their names in `env.json`. Unknown ones are left out.
 pub fn told(state_directory: &Path) -> BTreeMap<String, String> {
     let (tree, facts) = (Tree::machine(), Facts::gather(state_directory));
     let number = |value: Option<u32>| value.map(|value| value.to_string());
     let os_release = tree.text("/etc/os-release").or_else(|| tree.text("/usr/lib/os-release"));
-    // A hierarchy of a name alone has none.
+    // A hierarchy with only a name has none.
     let v1 = facts.cgroups.v1.iter().flat_map(|one| one.controllers.clone());
     let disk = Disk::under(state_directory).unwrap_or_default();
     let stated = [
@@ -111,7 +111,7 @@ pub fn told(state_directory: &Path) -> BTreeMap<String, String> {
         ("kernel_version", tree.line("/proc/sys/kernel/version")),
         ("kernel_command_line", facts.kernel.command_line),
         ("distribution", os_release.and_then(|text| pretty_name(&text))),
-        // Kernels before 6.1 do not say; we run on it, so it is what we were built for.
+        // Kernels before 6.1 do not report it; then it is the architecture of this build.
         ("architecture", tree.line("/proc/sys/kernel/arch").or(Some(std::env::consts::ARCH.to_owned()))),
         ("cpu", facts.cpu.model),
         ("cpu_sockets", number(facts.cpu.sockets)),
@@ -141,7 +141,7 @@ pub fn told(state_directory: &Path) -> BTreeMap<String, String> {
     stated.chain(mitigations).filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// `PRETTY_NAME` of os-release(5), without the quotes that the shell would take away.
+/// `PRETTY_NAME` of os-release(5), without shell quotes.
 fn pretty_name(os_release: &str) -> Option<String> {
     let value = os_release.lines().find_map(|line| line.trim().strip_prefix("PRETTY_NAME="))?.trim();
     let quote = value.chars().next().filter(|first| matches!(first, '"' | '\''));

@@ -1,14 +1,14 @@
-//! Are we inside something: a virtual machine, or a container?
+//! Whether dunnage runs inside a virtual machine or a container.
 //!
-//! Marks that an image leaves in its files (`/.dockerenv`) prove nothing by themselves, since
-//! images are also booted as machines; a container is one that also has namespaces of its own.
+//! Files that an image contains (`/.dockerenv`) are not enough, because images are also booted as machines: a container also
+//! has its own namespaces.
 
 use super::tree::Tree;
 
-/// What virtual machine this is, if any.
+/// The virtual machine that this is, if any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Virtualisation {
-    /// Whether this is a guest; `None` where nothing tells.
+    /// Whether this is a guest; `None` if nothing shows it.
     pub guest: Option<bool>,
     /// The hypervisor, such as `kvm`.
     pub hypervisor: Option<String>,
@@ -17,15 +17,15 @@ pub struct Virtualisation {
 /// Whether this process runs inside a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Containment {
-    /// No container was found around us.
+    /// Not inside a container.
     Host,
-    /// Inside one, of this kind.
+    /// Inside a container of this kind.
     Inside(String),
-    /// The kernel tells nothing about namespaces.
+    /// The kernel does not show namespaces.
     Unknown,
 }
 
-/// The numbers of the initial namespaces (linux/nsfs.h): they are the same on every machine.
+/// The numbers of the initial namespaces (linux/nsfs.h), which are the same on every machine.
 const INITIAL: &[(&str, u64)] = &[
     ("ipc", 0xEFFF_FFFF),
     ("uts", 0xEFFF_FFFE),
@@ -35,17 +35,17 @@ const INITIAL: &[(&str, u64)] = &[
     ("time", 0xEFFF_FFFA),
 ];
 
-/// Whether this process is in the initial namespace of a kind, where the kernel tells.
+/// Whether this process is in the initial namespace of a kind, if the kernel shows it.
 pub(super) fn is_initial(tree: &Tree, kind: &str) -> Option<bool> {
     let target = tree.link(format!("/proc/self/ns/{kind}"))?;
     let number: u64 = target.split_once('[')?.1.trim_end_matches(']').parse().ok()?;
     INITIAL.iter().find(|(name, _)| *name == kind).map(|(_, initial)| number == *initial)
 }
 
-/// Clock sources that only guests of a hypervisor have, by how their names begin.
+/// Clock sources that only guests have, by prefix.
 const BY_CLOCK: &[(&str, &str)] = &[("kvm-clock", "kvm"), ("hyperv", "hyperv"), ("xen", "xen")];
 
-/// What stands in maker and product; the first that is found counts.
+/// Hypervisors by words in vendor and product; the first match counts.
 const BY_FIRMWARE: &[(&str, &str)] = &[
     ("KVM", "kvm"),
     ("Google Compute Engine", "kvm"),
@@ -63,7 +63,7 @@ impl Virtualisation {
             return Virtualisation { guest: Some(true), hypervisor: Some("wsl".to_owned()) };
         }
         if flag == Some(false) {
-            // Firmware and clocks may only describe a machine that cloud makers sell without a hypervisor.
+            // Firmware and clocks may look the same on bare-metal machines of cloud providers.
             return Virtualisation { guest: flag, hypervisor: None };
         }
         let firmware = |file: &str| tree.line(format!("/sys/class/dmi/id/{file}")).unwrap_or_default();
@@ -80,7 +80,7 @@ impl Virtualisation {
     }
 }
 
-/// Under WSL every distribution has namespaces of its own, and nothing else is reachable.
+/// Under WSL, every distribution has its own namespaces, and nothing outside of them is reachable.
 fn is_wsl(kernel_release: Option<&str>) -> bool {
     kernel_release.is_some_and(|release| release.to_lowercase().contains("microsoft"))
 }
@@ -104,7 +104,7 @@ impl Containment {
         }
     }
 
-    /// The kind of the container that we are in.
+    /// The kind of the container around dunnage.
     pub fn kind(&self) -> Option<&str> {
         if let Containment::Inside(kind) = self { Some(kind) } else { None }
     }

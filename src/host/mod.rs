@@ -1,8 +1,8 @@
-//! What this machine is ([`facts`]), what it does while we measure ([`context`]), and what on it
-//! distorts measuring or prevents it ([`checks`]).
+//! Facts about this machine ([`facts`]), its activity during a run ([`context`]), and checks for what would distort or prevent
+//! measuring ([`checks`]).
 //!
-//! Everything is read from `/proc` and `/sys`; nothing is changed, and no engine or runtime is
-//! asked (those are subjects). What cannot be read is `None`, never a guess.
+//! Everything is read from `/proc` and `/sys`. Nothing is changed, and no engine or runtime is called (subjects do that).
+//! Unreadable values are `None`, never guessed.
 
 pub mod cgroups;
 pub mod checks;

@@ -1,5 +1,4 @@
-//! Which filesystem lies under a path, and with which mount options? From
-//! `/proc/self/mountinfo`, as described in proc(5).
+//! The filesystem and mount options of a path, from `/proc/self/mountinfo` (see proc(5)).
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -12,34 +11,34 @@ use crate::sys::cgroup::unescaped;
 /// One line of `/proc/self/mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Where it is mounted.
+    /// The mount point.
     pub point: PathBuf,
     /// The type, such as `ext4`.
     pub filesystem: String,
-    /// What is mounted: a device, or a name that the filesystem made up.
+    /// The mounted device, or a name that the filesystem chose.
     pub source: String,
-    /// Options of this mount, then of the filesystem as a whole, without repetitions.
+    /// Options of this mount, then those of the filesystem, without duplicates.
     pub options: Vec<String>,
 }
 
 impl Mount {
-    /// Whether an option stands in the list, such as `noexec`.
+    /// Whether the mount has this option, such as `noexec`.
     pub fn has(&self, option: &str) -> bool {
         self.options.iter().any(|own| own == option)
     }
 }
 
-/// What lies under a path that matters to a measurement.
+/// The storage below a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Storage {
-    /// The path as asked for.
+    /// The requested path.
     pub path: PathBuf,
-    /// The mount below it.
+    /// The mount that contains it.
     pub mount: Mount,
 }
 
 impl Storage {
-    /// What lies under `path`, or under the nearest directory above it that exists.
+    /// The storage below `path`, or below its nearest existing ancestor.
     pub fn under(path: &Path) -> Option<Storage> {
         let mountinfo = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
         let mounts = parse(&mountinfo);
@@ -51,14 +50,14 @@ impl Storage {
 /// The disk below a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Disk {
-    /// What the maker calls it; virtual ones have none.
+    /// The vendor's name; virtual disks have none.
     pub model: Option<String>,
-    /// How it is reached and whether it turns: `nvme`, `virtio`, `loop`, … then `rotating` where the kernel says so.
+    /// The bus, such as `nvme`, `virtio` or `loop`, followed by `rotating` if the kernel reports that.
     pub kind: String,
 }
 
 impl Disk {
-    /// Below a path, by sysfs; none where no single block device is (memory, network, several disks).
+    /// The disk below a path, from sysfs; none if it is not a single block device (memory, network, several disks).
     pub fn under(path: &Path) -> Option<Disk> {
         let device = real(path)?.metadata().ok()?.dev();
         let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
@@ -70,7 +69,7 @@ impl Disk {
         if device.join("partition").exists() {
             device.pop();
         }
-        // What a mapping or an array stands on.
+        // The device below a mapping or an array.
         let mut below = std::fs::read_dir(device.join("slaves")).into_iter().flatten().flatten();
         if let Some(one) = below.next() {
             return if below.next().is_some() { None } else { Disk::of(&one.path()) };
@@ -80,7 +79,7 @@ impl Disk {
         let bus = ["nvme", "virtio", "loop", "mmc", "usb", "ata", "xen"].into_iter();
         let bus = bus.into_iter().find(|bus| path.contains(&format!("/{bus}")));
         let mut kind = bus.unwrap_or("block device").to_owned();
-        // Virtual disks say that they turn, which their host would have to know.
+        // Virtual disks report that they rotate, which they cannot know.
         if line("queue/rotational").as_deref() == Some("1") && !matches!(bus, Some("virtio" | "loop" | "xen"))
         {
             kind.push_str(", rotating");
@@ -96,26 +95,26 @@ impl fmt::Display for Storage {
     }
 }
 
-/// The path without symbolic links; of a path that does not exist yet, its nearest ancestor that does.
+/// The path without symbolic links, or that of its nearest existing ancestor.
 pub fn real(path: &Path) -> Option<PathBuf> {
     let absolute = std::path::absolute(path).ok()?;
     absolute.ancestors().find_map(|ancestor| ancestor.canonicalize().ok())
 }
 
-/// The mount that holds a real path: the deepest mount point above it, and of several on the same
-/// point the one mounted last, which hides the others.
+/// The mount that contains a real path: the deepest mount point above it. Of several on the same point it is the last one,
+/// which hides the others.
 fn holding<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
     above.max_by_key(|mount| mount.point.components().count())
 }
 
-/// All mounts of the table, in its order; lines of another form are left out.
+/// All mounts of the table, in order, without malformed lines.
 pub fn parse(mountinfo: &str) -> Vec<Mount> {
     mountinfo.lines().filter_map(parse_line).collect()
 }
 
 fn parse_line(line: &str) -> Option<Mount> {
-    // Optional fields of any number stand before the lone hyphen.
+    // Any number of optional fields comes before the hyphen.
     let (before, after) = line.split_once(" - ")?;
     let mut before = before.split(' ').skip(4);
     let (point, own) = (before.next()?, before.next()?);

@@ -1,30 +1,30 @@
-//! What may this process do? User, capabilities and filters, from `/proc/self/status`.
+//! The privileges of this process: user, capabilities and filters, from `/proc/self/status`.
 
 use super::tree::Tree;
 
-/// Capabilities that measuring needs, with their bits (linux/capability.h).
+/// Capabilities that measuring needs, as bits (linux/capability.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capability {
     /// Interfaces, addresses, routes.
     NetAdmin = 12,
-    /// Mounts, namespaces, control groups.
+    /// Mounts, namespaces, cgroups.
     SysAdmin = 21,
     /// Raising resource limits.
     SysResource = 24,
-    /// Watching the scheduler on all CPUs.
+    /// Perf events on all CPUs.
     Perfmon = 38,
 }
 
-/// What the calling process is to the kernel.
+/// The privileges of the calling process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Own {
     /// Effective user id.
     pub user: Option<u32>,
     /// Effective capabilities as a bit set.
     pub capabilities: Option<u64>,
-    /// Whether `no_new_privs` is set, so that set-user-id programs give nothing.
+    /// Whether `no_new_privs` is set, so that set-user-id programs gain nothing.
     pub no_new_privileges: Option<bool>,
-    /// Whether a seccomp filter lies on this process and hence on everything that it starts.
+    /// Whether this process, and hence everything that it starts, has a seccomp filter.
     pub seccomp_filtered: Option<bool>,
     /// Whether this is the initial user namespace, where user 0 is the machine's root.
     pub initial_user_namespace: Option<bool>,
@@ -45,12 +45,12 @@ impl Own {
         }
     }
 
-    /// Whether we have a capability, where that is known.
+    /// Whether the process has a capability, if known.
     pub fn can(&self, capability: Capability) -> Option<bool> {
         self.capabilities.map(|own| own >> capability as u32 & 1 == 1)
     }
 
-    /// Whether the user id is 0, where that is known.
+    /// Whether the user id is 0, if known.
     pub fn is_root(&self) -> Option<bool> {
         self.user.map(|user| user == 0)
     }

@@ -1,27 +1,27 @@
-//! Which words tell whose machine this is? The names that it and its people have, where they work, and what
-//! stands in the environment. Read when a run is packed, so that none of them goes with it.
+//! Words that identify this machine and its users: their names, where they work, and the environment. Read when a run is
+//! packed, so that none of them ends up in the pack.
 
 use std::collections::BTreeSet;
 
-/// Words that tell whose machine this is.
+/// Words that identify this machine and its users.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Private {
-    /// Names of the machine and of people, with home and working directories.
+    /// Names of the machine and of users, with home and working directories.
     pub names: BTreeSet<String>,
     /// Variables of the environment, with their values.
     pub variables: Vec<(String, String)>,
 }
 
-/// The first number that ordinary people have (`UID_MIN` of login.defs(5)), and the one that stands for nobody.
+/// The first user id of ordinary users (`UID_MIN` of login.defs(5)), and that of `nobody`.
 const FIRST_PERSON: u32 = 1000;
 const NOBODY: u32 = 65534;
-/// Variables that hold the name of a person, or where one lives.
+/// Variables that contain a user's name or home.
 const NAMES: [&str; 5] = ["SUDO_USER", "USER", "LOGNAME", "DOAS_USER", "HOME"];
-/// The one name that every machine has.
+/// The one name that is on every machine.
 const ROOT: &str = "root";
 
 impl Private {
-    /// Those of this machine and this process.
+    /// The words of this machine and this process.
     pub fn gather() -> Private {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let variables = std::env::vars_os();
@@ -44,7 +44,7 @@ impl Private {
     }
 }
 
-/// Name and home of a person, from a line of passwd(5).
+/// Name and home of an ordinary user, from a line of passwd(5).
 fn person(line: &str) -> Option<[&str; 2]> {
     let fields: Vec<&str> = line.split(':').collect();
     let [name, _, number, _, _, home, ..] = fields[..] else { return None };
