@@ -14,8 +14,8 @@ use super::tree::Tree;
 
 /// The facts about a machine that need more than reading one file.
 #[derive(Debug, Clone)]
-/// The running kernel.
-    /// The kernel that runs.
+pub struct Facts {
+    /// The running kernel.
     pub kernel: Kernel,
     /// The processors.
     pub cpu: Cpu,

@@ -1,5 +1,5 @@
-//! The run directory on disk: written while measuring, opened for reading, packed into one file without what is private,
-//! and made of other programs' results. What its files hold, and reading them, stands in the analysis.
+//! The run directory on disk: written while measuring, opened for reading, packed into one file without private words, and
+//! created from other programs' results. The analysis defines the content of its files and reads them.
 
 pub mod import;
 pub mod pack;
@@ -20,7 +20,7 @@ pub use dunnage_analysis::record::{
 
 pub use writer::{Writer, check_empty, create, reopen, since_1970};
 
-/// The largest run that a plan allows, twenty million samples of some 400 bytes each.
+/// The largest run that a plan allows: twenty million samples of about 400 bytes each.
 const MOST_BYTES: u64 = 8 << 30;
 /// Environment and plan are read into memory.
 const MOST_TEXT: u64 = 64 << 20;
@@ -45,30 +45,30 @@ pub fn files(directory: &Path) -> [std::path::PathBuf; 3] {
     [ENVIRONMENT, PLAN, SAMPLES].map(|name| directory.join(name))
 }
 
-/// Opens a file that this program wrote, as far as its name tells: nothing else than a file of at most so many bytes.
-/// Nothing blocks, as a pipe would until somebody writes into it.
+/// Opens a regular file of at most `most` bytes, and refuses anything else. Never blocks, as opening a pipe without a writer
+/// would.
 fn regular(path: &Path, most: u64) -> Result<File> {
     let context = || format!("cannot read `{}`", path.display());
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     let file = opened.with_context(context)?;
     let facts = file.metadata().with_context(context)?;
-    ensure!(facts.is_file(), "`{}` is no regular file", path.display());
+    ensure!(facts.is_file(), "`{}` is not a regular file", path.display());
     let length = facts.len();
-    ensure!(length <= most, "`{}` has {length} bytes, and more than {most} are not read", path.display());
+    ensure!(length <= most, "`{}` has {length} bytes, more than the limit of {most}", path.display());
     Ok(file)
 }
 
-/// What is to become this file, beside it: it has no name until all of it is written, so that what was there stays.
+/// A temporary file next to `path`, to be renamed to it when it is complete, so that the old content is kept until then.
 pub fn part_of(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let permissions =
         path.metadata().map_or_else(|_| Permissions::from_mode(0o666), |there| there.permissions());
     let made = tempfile::Builder::new().prefix(".dunnage-").permissions(permissions).tempfile_in(above);
-    // Without the name that nobody gave it.
+    // Without the temporary name in the message.
     made.map_err(|error| {
         io::Error::new(error.kind(), error.to_string().split(" at path ").next().unwrap_or_default())
     })
 }
 
-/// The run directory of a pilot, in that of its run.
+/// The run directory of a pilot, inside that of its run.
 pub const PILOT: &str = "pilot";

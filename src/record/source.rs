@@ -1,5 +1,5 @@
-//! Where do the three files of a run lie? In a run directory, or in a pack. The reader sees no difference: it
-//! gets two small texts and one open file.
+//! Finds the three files of a run in a run directory or a pack. The reader gets two small texts and one open file in both
+//! cases.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -37,11 +37,11 @@ pub fn open(path: &Path) -> Result<Source> {
 pub fn directory(path: &Path) -> Result<Source> {
     let known = [ENVIRONMENT, PLAN, SAMPLES].map(|file| path.join(file).try_exists());
     if let Some(Err(error)) = known.iter().find(|one| one.is_err()) {
-        bail!("cannot look into `{}`: {error}", path.display());
+        bail!("cannot read `{}`: {error}", path.display());
     }
     if !known.iter().flatten().any(|exists| *exists) {
         bail!(
-            "`{}` is not a run directory\n\nhint: a run directory is what `dunnage run` wrote, named in its last lines",
+            "`{}` is not a run directory\n\nhint: use a directory that `dunnage run` wrote; its last lines name it",
             path.display()
         );
     }

@@ -1,6 +1,6 @@
-//! Writes a run directory: environment and plan before the first round, then every sample as soon
-//! as it is taken, with one write each, so that nothing that was measured is lost when the program
-//! is killed. Deliberately absent: flushing to the disk, which would disturb the next launch.
+//! Writes a run directory: environment and plan before the first round, then every sample immediately in a single write, so
+//! that nothing measured is lost if the program is killed. Deliberately absent: flushing to disk, which would disturb the next
+//! launch.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -23,7 +23,7 @@ pub struct Writer {
     path: PathBuf,
     samples: File,
     treatments: HashMap<Vec<(Name, String)>, usize>,
-    /// How many treatments the file holds, those of earlier sessions among them.
+    /// Number of treatments in the file, including those of earlier sessions.
     numbered: usize,
 }
 
@@ -32,7 +32,7 @@ pub fn since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
 }
 
-/// Whether a directory can hold a new run: it is empty, or not there yet. The hint ends with what else can be done.
+/// Fails unless a directory can be used for a new run: empty, or not existing. `or` extends the hint.
 pub fn check_empty(directory: &Path, or: &str) -> Result<()> {
     match fs::read_dir(directory).map(|mut entries| entries.next().is_none()) {
         Ok(true) => Ok(()),
@@ -45,38 +45,38 @@ pub fn check_empty(directory: &Path, or: &str) -> Result<()> {
     }
 }
 
-/// Makes a run directory; nothing of another run may lie there, but this run's pilot may.
+/// Creates a run directory. It may contain this run's pilot, but no other run.
 pub fn create(directory: &Path, run: &str, environment: &Environment, plan: &Plan) -> Result<Writer> {
-    fs::create_dir_all(directory).with_context(|| format!("cannot make `{}`", directory.display()))?;
+    fs::create_dir_all(directory).with_context(|| format!("cannot create `{}`", directory.display()))?;
     let path = directory.join(SAMPLES);
     let samples = OpenOptions::new()
         .create_new(true)
         .append(true)
         .open(&path)
-        .with_context(|| format!("cannot make `{}`", path.display()))?;
+        .with_context(|| format!("cannot create `{}`", path.display()))?;
     claim(&samples, &path)?;
     let mut writer = Writer { path, samples, treatments: HashMap::new(), numbered: 0 };
     let begun = writer.begin(directory, run, environment, plan);
     if begun.is_err() {
-        // What is half made is no run, and would be in the way of the next.
+        // A partial run directory would be in the way of the next run.
         super::files(directory).iter().for_each(|file| drop(fs::remove_file(file)));
         let _ = fs::remove_dir(directory);
     }
     begun.map(|()| writer)
 }
 
-/// Opens a run directory that was left unfinished, to go on. A last line that was cut is ended, so
-/// that what follows can be read.
+/// Opens the directory of an unfinished run to resume it. An incomplete last line is terminated, so that the following lines
+/// can be read.
 pub fn reopen(directory: &Path) -> Result<Writer> {
     let path = directory.join(SAMPLES);
     let opened = OpenOptions::new().read(true).append(true).open(&path);
-    let mut samples = opened.with_context(|| format!("cannot go on with `{}`", path.display()))?;
+    let mut samples = opened.with_context(|| format!("cannot write to `{}`", path.display()))?;
     claim(&samples, &path)?;
     let mut last = [b'\n'];
     if samples.seek(SeekFrom::End(-1)).is_ok() {
         samples.read_exact(&mut last).with_context(|| format!("cannot read `{}`", path.display()))?;
     }
-    // Numbers of treatments go on above those that the file may hold already.
+    // Treatments are numbered on from those already in the file.
     let bytes = fs::read(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let numbered = bytes.split(|&byte| byte == b'\n').filter(|line| line.starts_with(TREATMENT)).count();
     let mut writer = Writer { path, samples, treatments: HashMap::new(), numbered };
@@ -86,10 +86,10 @@ pub fn reopen(directory: &Path) -> Result<Writer> {
     Ok(writer)
 }
 
-/// So a line begins that says what a treatment is. Lines of samples hold the number of theirs.
+/// The beginning of a line that defines a treatment; the lines of samples contain its number.
 const TREATMENT: &[u8] = b"{\"treatment\":";
 
-/// Takes the samples for this process alone, until it ends.
+/// Locks the samples for this process until it ends.
 fn claim(samples: &File, path: &Path) -> Result<()> {
     if samples.try_lock().is_err() {
         bail!("another dunnage is writing to `{}`", path.display());
@@ -99,7 +99,7 @@ fn claim(samples: &File, path: &Path) -> Result<()> {
 
 fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let mut bytes = serde_json::to_vec_pretty(value)
-        .with_context(|| format!("cannot put `{}` into JSON", path.display()))?;
+        .with_context(|| format!("cannot convert `{}` to JSON", path.display()))?;
     bytes.push(b'\n');
     fs::write(path, &bytes)
         .with_context(|| format!("cannot write {} bytes to `{}`", bytes.len(), path.display()))
@@ -120,7 +120,7 @@ impl Writer {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.samples.write_all(bytes).with_context(|| {
             format!(
-                "cannot write {} bytes to `{}`; the samples before them are kept",
+                "cannot write {} bytes to `{}`; earlier samples are kept",
                 bytes.len(),
                 self.path.display()
             )
@@ -128,7 +128,7 @@ impl Writer {
     }
 
     fn append(&mut self, line: &impl Serialize) -> Result<()> {
-        let mut bytes = serde_json::to_vec(line).context("cannot put a line into JSON")?;
+        let mut bytes = serde_json::to_vec(line).context("cannot convert a line to JSON")?;
         bytes.push(b'\n');
         self.write(&bytes)
     }
@@ -143,7 +143,7 @@ impl Writer {
         self.append(&RoundContext { end: round, ..context.clone() })
     }
 
-    /// The run ends after so many rounds that count, since it reached its precision.
+    /// The run ends after this many counted rounds, because it has reached its precision.
     pub fn stop(&mut self, rounds: usize) -> Result<()> {
         self.append(&Stop { stop: rounds })
     }
@@ -153,7 +153,7 @@ impl Writer {
         self.path.parent().unwrap_or(Path::new("."))
     }
 
-    /// What became of a cell.
+    /// The outcome of a cell.
     pub fn sample(&mut self, sample: &super::Row<'_>) -> Result<()> {
         let mut line = SampleLine {
             cell: sample.cell,
@@ -181,7 +181,7 @@ impl Writer {
         self.append(&line)
     }
 
-    /// Writes the files of a sample, so that its line never names one that is not there.
+    /// Writes the files of a sample before its line, so that no line names a missing file.
     fn artefacts(&self, row: &super::Row<'_>, all: Vec<(Name, Artefact)>) -> Result<Pairs<Artefact>> {
         let directory = self.path.with_file_name(Artefact::DIRECTORY);
         let written = |(name, artefact): (Name, Artefact)| {
@@ -197,7 +197,7 @@ impl Writer {
         all.into_iter().map(written).collect::<Result<_>>().map(Pairs)
     }
 
-    /// The number of a treatment, which is written when it is met for the first time.
+    /// The number of a treatment, which is defined in the file at its first use.
     fn treatment(&mut self, facts: &[(Name, String)]) -> Result<usize> {
         if let Some(number) = self.treatments.get(facts) {
             return Ok(*number);
@@ -223,7 +223,7 @@ mod tests {
         super::super::Row { cell: 0, round: 0, position: 0, predecessor: None, started: 0, outcome }
     }
 
-    /// However many samples name a treatment, the next one's number is the next.
+    /// The next number follows the last one, even if many samples use a treatment.
     #[test]
     fn numbers_of_treatments_go_on_after_those_that_were_written() {
         let place = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! critest's benchmark JSON (`critest -benchmark --benchmarking-output-dir`): for each container or pod sandbox how long the
-//! requests of its life took, one after the other, over the CRI.
+//! critest's benchmark JSON (`critest -benchmark --benchmarking-output-dir`): for each container or pod sandbox, the durations
+//! of the CRI requests of its life, one after the other.
 //!
-//! What a request to a container does is a verb of `lifecycle`: create, start, stop, remove. A pod sandbox has stop and
-//! remove; that it is made and started by one request has no metric of ours, nor has asking for a status, nor images.
+//! A request about a container is a verb of `lifecycle`: create, start, stop, remove. A pod sandbox has stop and remove;
+//! its combined create and start, status requests and images have no counterpart among dunnage's metrics.
 
 use anyhow::{Result, bail};
 use serde::Deserialize;
@@ -16,12 +16,12 @@ use crate::report::csv::instant;
 use crate::subject::Spec;
 use crate::units::{Nanos, Unit};
 
-/// Its name for people.
+/// The format's name.
 pub const FORMAT: &str = "critest's benchmark JSON";
 
-/// A runtime behind the CRI, whichever it is.
+/// Any runtime behind the CRI.
 pub const SUBJECT: &str = "cri";
-/// Requests and the metrics that mean the same.
+/// Requests and the metrics with the same meaning.
 const VERBS: [(&str, &str); 6] = [
     ("CreateContainer", "create"),
     ("StartContainer", "start"),
@@ -31,7 +31,7 @@ const VERBS: [(&str, &str); 6] = [
     ("RemovePod", "remove"),
 ];
 
-/// Nanoseconds since 1970 have nineteen digits since September 2001.
+/// Since September 2001, nanoseconds since 1970 have nineteen digits.
 const NINETEEN_DIGITS: i64 = 1_000_000_000_000_000_000;
 
 #[derive(Debug, Deserialize)]
@@ -51,14 +51,14 @@ struct Datapoint {
     operations_durations_ns: Option<Vec<i64>>,
 }
 
-/// Reads what the file holds.
+/// Reads the content of the file.
 pub fn read(value: &Value) -> Result<Foreign> {
     let file = File::deserialize(value)?;
     let metric = |name: &String| VERBS.iter().find(|(own, _)| own == name).map(|(_, metric)| *metric);
     let metrics: Vec<Option<&'static str>> = file.operations_names.iter().map(metric).collect();
     if metrics.iter().all(Option::is_none) {
         bail!(
-            "none of its operations is one of ours: {}\n\nhint: `container_benchmark_data.json` and `pod_benchmark_data.json` can be imported",
+            "none of its operations has a counterpart in dunnage: {}\n\nhint: import `container_benchmark_data.json` or `pod_benchmark_data.json`",
             file.operations_names.join(", ")
         );
     }
@@ -78,14 +78,14 @@ pub fn read(value: &Value) -> Result<Foreign> {
     let named = file.operations_names.iter().map(String::as_str).zip(&metrics);
     let left_out: Vec<&str> = named.filter(|(_, metric)| metric.is_none()).map(|(name, _)| name).collect();
     let mut notes = vec![
-        "the file says nothing about machine, kernel, runtime or image: which CRI runtime answered is not known".to_owned(),
-        "a request over the CRI comes back when the runtime answers it; the program inside is none of ours, and how it takes to being stopped is part of `stop`".to_owned(),
+        "the file has no information on machine, kernel and image, nor on which CRI runtime answered".to_owned(),
+        "a CRI request returns when the runtime answers it; the program inside is not dunnage's probe, and its reaction to being stopped is part of `stop`".to_owned(),
     ];
     if !left_out.is_empty() {
-        notes.push(format!("not imported, since nothing of ours is the same: {}", left_out.join(", ")));
+        notes.push(format!("not imported, because dunnage has no counterpart: {}", left_out.join(", ")));
     }
     if file.num_parallel > 1 {
-        notes.push(format!("{} lifecycles ran at a time, each in the way of the others", file.num_parallel));
+        notes.push(format!("{} lifecycles ran at a time and slowed each other down", file.num_parallel));
     }
     Ok(Foreign {
         format: FORMAT,
@@ -98,7 +98,7 @@ pub fn read(value: &Value) -> Result<Foreign> {
     })
 }
 
-/// One life. With another number of durations than of operations nobody knows which is which.
+/// One lifecycle. If the numbers of durations and operations differ, they cannot be matched.
 fn outcome(point: &Datapoint, metrics: &[Option<&'static str>]) -> Outcome {
     let durations = point.operations_durations_ns.as_deref().unwrap_or_default();
     if durations.len() != metrics.len() {
@@ -117,7 +117,7 @@ fn outcome(point: &Datapoint, metrics: &[Option<&'static str>]) -> Outcome {
     Outcome::Measured(Sample { given: given.collect(), ..Sample::default() })
 }
 
-/// Stamps that cannot be, and parts that take longer than the whole.
+/// Impossible stamps, and parts that take longer than the whole.
 fn issues(label: &str, point: &Datapoint) -> Vec<IssueFacts> {
     let issue = |rule: &str, evidence: String, mechanism: &str| {
         foreign::issue(rule, &[label], format!("sample {}: {evidence}", point.sample_index), mechanism)
@@ -125,11 +125,11 @@ fn issues(label: &str, point: &Datapoint) -> Vec<IssueFacts> {
     let mut found = Vec::new();
     for (name, stamp) in [("startTime", point.start_time), ("endTime", point.end_time)] {
         if stamp < NINETEEN_DIGITS {
-            let evidence = format!("`{name}` is {stamp}, which are no nanoseconds since 1970 of our days");
+            let evidence = format!("`{name}` is {stamp}, which is not a current time in nanoseconds since 1970");
             found.push(issue(
                 "malformed stamp",
                 evidence,
-                "a fraction of a second that was printed without its zeros, or another unit",
+                "a fraction of a second was printed without its zeros, or the unit is another",
             ));
         }
     }
@@ -142,18 +142,18 @@ fn issues(label: &str, point: &Datapoint) -> Vec<IssueFacts> {
     if whole < 0 {
         let time = |stamp: i64| instant(u64::try_from(stamp).unwrap_or(0));
         let evidence =
-            format!("it ends at {} and begins at {}", time(point.end_time), time(point.start_time));
-        found.push(issue("impossible stamp", evidence, "a clock that was set while it was read"));
+            format!("it ends at {} but begins at {}", time(point.end_time), time(point.start_time));
+        found.push(issue("impossible stamp", evidence, "the clock was set between the readings"));
     } else if parts > i128::from(whole) {
         let evidence = format!(
-            "its operations take {} together, and all of it takes {}",
+            "its operations take {} together, but the whole takes {}",
             shown(parts),
             shown(i128::from(whole))
         );
         found.push(issue(
             "longer than there was time",
             evidence,
-            "durations of another sample, or stamps of another clock",
+            "the durations are of another sample, or the stamps of another clock",
         ));
     }
     found
@@ -222,7 +222,7 @@ mod tests {
         let images = r#"{"operationsNames":["PullImage","StatusImage"],"numParallel":1,"datapoints":[]}"#;
         let error = read(&serde_json::from_str(images).unwrap()).unwrap_err();
         assert!(
-            error.to_string().starts_with("none of its operations is one of ours: PullImage, StatusImage")
+            error.to_string().starts_with("none of its operations has a counterpart in dunnage: PullImage, StatusImage")
         );
         let pods = r#"{"operationsNames":["CreatePod","StatusPod","StopPod","RemovePod"],"numParallel":5,"datapoints":null}"#;
         let pods = made(pods);

@@ -1,5 +1,5 @@
-//! A run in the making from measurements of others that were not taken in rounds: subjects, one cell each, and their
-//! samples in the order of the file. Each sample stands in a round of its own, so that nothing can pair two of them.
+//! A run built from measurements that were not taken in rounds: subjects with one cell each, and their samples in the order
+//! of the file. Each sample gets its own round, so that no two can be paired.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -14,22 +14,22 @@ use crate::record::{self, IssueFacts, Order, RoundContext, Row, SubjectFacts};
 use crate::report::text::clean;
 use crate::subject::Spec;
 
-/// What a file was found to hold.
+/// The content of a file.
 #[derive(Debug)]
 pub struct Foreign {
-    /// Whose format it is.
+    /// The name of the format.
     pub format: &'static str,
-    /// The experiment that asks the same question.
+    /// The experiment for the same question.
     pub experiment: &'static str,
-    /// The setting of all of it.
+    /// The setting of all measurements.
     pub setting: Setting,
-    /// What was measured, in the order of the file.
+    /// The subjects, in the order of the file.
     pub arms: Vec<Arm>,
-    /// When measuring began, in nanoseconds since 1970, where the file says so.
+    /// When the measurement began, in nanoseconds since 1970, if known.
     pub started: Option<u64>,
-    /// What a reader must know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
-    /// What is suspect in the file.
+    /// Suspects in the file.
     pub issues: Vec<IssueFacts>,
 }
 
@@ -38,27 +38,27 @@ pub struct Foreign {
 pub struct Arm {
     /// Its label, distinct from all others.
     pub label: String,
-    /// What it is, in the grammar of subjects.
+    /// The subject.
     pub subject: Spec,
-    /// More about it, by name.
+    /// Further facts, by name.
     pub notes: Vec<(&'static str, String)>,
-    /// What became of each repetition, and when it began, where the file says so.
+    /// The outcome of each repetition, and when it began, if known.
     pub outcomes: Vec<(Outcome, Option<u64>)>,
 }
 
-/// As long as labels in plans may be.
+/// The maximum length of a label in a plan.
 const LONGEST_LABEL: usize = 300;
-/// More samples than this in blocks would be more cells times rounds than can be analysed.
+/// More samples in blocks would be more cells times rounds than the analysis allows.
 const MOST_SAMPLES: usize = 200_000;
 
 /// Writes the run.
 pub fn write(source: &Source<'_>, made: Foreign, directory: &Path) -> Result<Imported> {
     let total: usize = made.arms.iter().map(|arm| arm.outcomes.len()).sum();
     if total == 0 {
-        bail!("`{}` holds no measurement", source.path.display());
+        bail!("`{}` contains no measurements", source.path.display());
     }
     if total > MOST_SAMPLES {
-        bail!("`{}` holds {total} measurements, more than can be imported at once", source.path.display());
+        bail!("`{}` contains {total} measurements, too many for one import", source.path.display());
     }
     let experiment = experiment::find(made.experiment).expect("an experiment of this program");
     let entries = made.arms.iter().map(|arm| Entry {
@@ -74,7 +74,7 @@ pub fn write(source: &Source<'_>, made: Foreign, directory: &Path) -> Result<Imp
         ..Plan::default()
     });
     record::plan_file::check(&plan)
-        .with_context(|| format!("`{}` holds more than one run can", source.path.display()))?;
+        .with_context(|| format!("`{}` contains too much for one run", source.path.display()))?;
     let started = made.started.unwrap_or(source.changed);
     let origin = source.origin(made.format, Order::Blocks, made.notes, made.issues);
     let run: String = source.sha256.chars().take(8).collect();
@@ -103,7 +103,7 @@ pub fn write(source: &Source<'_>, made: Foreign, directory: &Path) -> Result<Imp
     Ok(Imported { origin, samples: total - failures, failures })
 }
 
-/// Something suspect about the subjects with these labels.
+/// A suspect about the subjects with these labels.
 pub fn issue(rule: &str, labels: &[&str], evidence: String, mechanism: &str) -> IssueFacts {
     IssueFacts {
         rule: rule.into(),
@@ -114,7 +114,7 @@ pub fn issue(rule: &str, labels: &[&str], evidence: String, mechanism: &str) -> 
     }
 }
 
-/// Labels that a table can tell apart: clean, no longer than a plan takes them, and numbered where two are alike.
+/// Distinct labels for a table: cleaned, no longer than a plan allows, and numbered if equal.
 pub fn distinct<'a>(labels: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for label in labels.map(clean) {

@@ -1,8 +1,9 @@
-//! hyperfine's JSON (`--export-json`): for each command the time of every run, exit codes, and summaries of them.
+//! hyperfine's JSON (`--export-json`): the time of every run, exit codes and summaries for each command.
 //!
-//! A command is a subject: an engine or a runtime where it certainly starts a container by one, else of no layer. Its time is `returned` of the experiment `command`: from outside, start and end included.
-//! Summaries are not imported but computed again, and what the times do not give is suspect. `user` and `system` are
-//! means over all runs, which no sample has; they stand with the subject.
+//! A command is a subject: an engine or a runtime if it certainly starts a container with that, otherwise without a layer. Its
+//! time is `returned` of the experiment `command`: measured from outside, including start and end. Summaries are not imported
+//! but computed again, and reported as suspect if they do not match the times. `user` and `system` are means over all runs,
+//! so they are kept as facts about the subject.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,16 +20,16 @@ use crate::stats;
 use crate::subject::{Layer, Spec, kind_of};
 use crate::units::{Nanos, Unit};
 
-/// Its name for people.
+/// The format's name.
 pub const FORMAT: &str = "hyperfine's JSON";
-/// The command that stands for all: which one it is, the label says.
+/// The command in the setting of all cells; the labels have the actual commands.
 pub(in crate::record) const LABELLED: &str = "as labelled";
 const METRIC: &str = "returned";
-/// The subject of a command that does not say it for certain.
+/// The subject of an ambiguous command.
 pub(super) const UNKNOWN: &str = "unknown";
-/// Fewer equal times could be chance on a coarse clock.
+/// Fewer equal times could be a coincidence on a coarse clock.
 const FEWEST: usize = 5;
-/// Sums of the same numbers in another order differ in the last digits.
+/// Summing the same numbers in another order changes the last digits.
 const ROUNDING: f64 = 1e-9;
 
 #[derive(Debug, Deserialize)]
@@ -47,9 +48,9 @@ struct ResultFile {
     parameters: BTreeMap<String, Value>,
 }
 
-/// Reads what the file holds.
+/// Reads the content of the file.
 pub fn read(file: &Value) -> Result<Foreign> {
-    let results = file.get("results").and_then(Value::as_array).context("`results` is no list")?;
+    let results = file.get("results").and_then(Value::as_array).context("`results` is not a list")?;
     let commands = results.iter().map(|one| one.get("command").and_then(Value::as_str).unwrap_or_default());
     let labels = distinct(commands);
     let mut arms = Vec::new();
@@ -59,10 +60,10 @@ pub fn read(file: &Value) -> Result<Foreign> {
         let place = || format!("`results[{at}]`");
         let one = ResultFile::deserialize(result).with_context(place)?;
         let times = one.times.clone().with_context(|| {
-            format!("{} has no `times`: without single runs nothing can be judged", place())
+            format!("{} has no `times`: dunnage needs the time of every run", place())
         })?;
         if let Some(codes) = one.exit_codes.as_ref().filter(|codes| codes.len() != times.len()) {
-            bail!("{} has {} times and {} exit codes", place(), times.len(), codes.len());
+            bail!("{} has {} times but {} exit codes", place(), times.len(), codes.len());
         }
         issues.extend(summaries(label, &one, &times));
         issues.extend(impossible(label, &one.command, &times));
@@ -77,10 +78,10 @@ pub fn read(file: &Value) -> Result<Foreign> {
         arms,
         started: None,
         notes: vec![
-            "hyperfine runs one command after the other, in blocks: what changed on the machine between two blocks cannot be told from what the commands differ in".into(),
-            "through a shell hyperfine subtracts what it thinks the shell's own start takes, and with `-N` it does not; the file does not say which".into(),
-            "the file says nothing about machine, kernel, programs, time of day or warm-ups; the run is dated by the file's last change".into(),
-            "`user` and `system` are means over all runs there, and no samples".into(),
+            "hyperfine runs one command after the other, in blocks: a change of the machine between two blocks looks like a difference between the commands".into(),
+            "with a shell, hyperfine subtracts its estimate of the shell's start, and with `-N` it does not; the file does not show which was used".into(),
+            "the file has no information on machine, kernel, programs, date or warm-ups; the run has the date of the file's last change".into(),
+            "`user` and `system` are means over all runs, not samples".into(),
         ],
         issues,
     })
@@ -115,8 +116,8 @@ fn arm(label: &str, one: &ResultFile, times: &[f64]) -> Arm {
     }
 }
 
-/// The engine or runtime that a command starts, with the runtime that it names: where it is one command, `run` of a program
-/// of that name, and no word behind could name another runtime. What else it asks for, its label says.
+/// The engine or runtime that a command starts, with the runtime that it names: if it is a single command, `run` of a program
+/// of that name, and no later word could name another runtime. Its other options are in the label.
 fn subject_of(command: &str) -> Option<Spec> {
     let words = line::split(command).ok().filter(|_| is_one_command(command))?;
     let mut words = words.iter().map(String::as_str);
@@ -138,7 +139,7 @@ fn subject_of(command: &str) -> Option<Spec> {
     (is_known && !words.any(|word| word.starts_with("--runtime"))).then_some(spec)
 }
 
-/// Whether a shell starts nothing else for it, before, beside or behind it.
+/// Whether a shell would run only this command.
 fn is_one_command(command: &str) -> bool {
     let mut quote = None;
     let mut letters = command.chars();
@@ -158,12 +159,12 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// An issue about times.
+/// A suspect about times.
 fn issue(rule: &str, labels: &[&str], evidence: String, mechanism: &str) -> IssueFacts {
     IssueFacts { metric: Some(METRIC.into()), ..foreign::issue(rule, labels, evidence, mechanism) }
 }
 
-/// Summaries that the times do not give.
+/// Summaries that do not match the times.
 fn summaries(label: &str, one: &ResultFile, times: &[f64]) -> Option<IssueFacts> {
     let sample = stats::Sample::new(times)?;
     let count = times.len() as f64;
@@ -181,11 +182,11 @@ fn summaries(label: &str, one: &ResultFile, times: &[f64]) -> Option<IssueFacts>
     let wrong = given.into_iter().filter_map(|(name, given, computed)| {
         let (given, computed) = (given?, computed?);
         let is_off = (given - computed).abs() > ROUNDING * size;
-        is_off.then(|| format!("`{name}` is {} and the times give {}", shown(given), shown(computed)))
+        is_off.then(|| format!("`{name}` is {}, but the times give {}", shown(given), shown(computed)))
     });
     let wrong: Vec<String> = wrong.collect();
     let evidence = format!("`{}`: {}", one.command, wrong.join(", "));
-    let mechanism = "a file that was edited, or times of another run";
+    let mechanism = "the file was edited, or the times are from another run";
     (!wrong.is_empty()).then(|| issue("not what its raw data give", &[label], evidence, mechanism))
 }
 
@@ -193,12 +194,12 @@ fn shown(seconds: f64) -> String {
     Unit::Seconds.format_signed(seconds).trim_start_matches('+').to_owned()
 }
 
-/// Runs that took no time, or more than there was since clocks of computers began to count.
+/// Runs that took no time, or longer than the time since 1970.
 fn impossible(label: &str, command: &str, times: &[f64]) -> Vec<IssueFacts> {
     let none = times.iter().filter(|time| **time == 0.0).count();
     let no_time = (none > 0).then(|| {
         let evidence = format!("`{command}`: {none} of {} runs took exactly 0 s", times.len());
-        let mechanism = "the shell's own start was subtracted, and what fell below zero was set to zero: too short a command for a shell, measure with `-N`";
+        let mechanism = "the shell's start was subtracted and negative results became zero: the command is too short for a shell, measure it with `-N`";
         issue("no time at all", &[label], evidence, mechanism)
     });
     let age = std::time::SystemTime::now()
@@ -206,13 +207,13 @@ fn impossible(label: &str, command: &str, times: &[f64]) -> Vec<IssueFacts> {
         .map_or(f64::MAX, |age| age.as_secs_f64());
     let longest = times.iter().copied().fold(0.0, f64::max);
     let too_long = (longest > age).then(|| {
-        let evidence = format!("`{command}`: a run took {longest:e} s, and since 1970 {age:e} s have passed");
-        issue("longer than there was time", &[label], evidence, "another unit than seconds, or a broken file")
+        let evidence = format!("`{command}`: a run took {longest:e} s, but only {age:e} s have passed since 1970");
+        issue("longer than there was time", &[label], evidence, "the unit is not seconds, or the file is damaged")
     });
     no_time.into_iter().chain(too_long).collect()
 }
 
-/// Commands whose times agree to the last digit.
+/// Commands with exactly the same times.
 pub(super) fn copies(labels: &[String], times: &[Vec<f64>]) -> Vec<IssueFacts> {
     let of = |(second, own): (usize, &Vec<f64>)| {
         let is_telling = own.len() >= FEWEST && own.iter().any(|time| *time != own[0]);
@@ -248,7 +249,7 @@ mod tests {
         {
             assert_eq!(rules(&file(wrong, "[0.1,0.2,0.3]")), ["not what its raw data give"], "{wrong}");
         }
-        // One run has no spread.
+        // A single run has no spread.
         assert_eq!(rules(&file(r#""mean":0.1,"stddev":null,"#, "[0.1]")), [""; 0]);
     }
 
@@ -310,11 +311,11 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_place() {
         for (text, why) in [
-            (r#"{"results":{}}"#, "`results` is no list"),
+            (r#"{"results":{}}"#, "`results` is not a list"),
             (r#"{"results":[{"times":[1]}]}"#, "`results[0]`: missing field `command`"),
             (r#"{"results":[{"command":"a"}]}"#, "`results[0]` has no `times`"),
             (r#"{"results":[{"command":"a","times":["x"]}]}"#, "`results[0]`: invalid type: string"),
-            (r#"{"results":[{"command":"a","times":[1,2],"exit_codes":[0]}]}"#, "2 times and 1 exit codes"),
+            (r#"{"results":[{"command":"a","times":[1,2],"exit_codes":[0]}]}"#, "2 times but 1 exit codes"),
         ] {
             let error = read(&serde_json::from_str(text).unwrap()).unwrap_err();
             assert!(format!("{error:#}").contains(why), "{error:#}");

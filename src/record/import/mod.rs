@@ -1,10 +1,10 @@
-//! Measurements of others as runs: hyperfine's JSON, critest's benchmark JSON, raw lists and tables, and the table that dunnage
-//! itself exports.
+//! Turns measurements of other programs into runs: hyperfine's JSON, critest's benchmark JSON, raw lists and tables, and the
+//! table that dunnage exports.
 //!
-//! What a file says is taken as it is: values stand in the samples as *given*, by the name of the metric that means the same.
-//! What it does not say is said to be unknown. Samples that were not taken in rounds stand in a round of their own each, so
-//! that nothing can pair them. Deliberately absent: guessing an engine from a command line that does not
-//! say it for certain, and correcting numbers (but for the zeros that a stamp lost, which is suspect and says so).
+//! Values are taken as they are and stored as *given*, under the metric with the same meaning. Missing information is reported
+//! as unknown. Samples not taken in rounds get one round each, so that nothing can pair them. Deliberately absent: guessing an
+//! engine from an ambiguous command line, and correcting numbers, except for the lost zeros of a stamp, which are reported as
+//! suspect.
 
 mod critest;
 mod foreign;
@@ -29,18 +29,18 @@ use crate::report::text::in_shell;
 use crate::subject::{self, Layer, Spec};
 use crate::units::Nanos;
 
-/// What became of a file.
+/// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
-    /// Whose format it was, what a reader must know, and what was suspect in the file itself.
+    /// The file's format, notes for the reader, and suspects in the file.
     pub origin: Origin,
     /// Samples with values.
     pub samples: usize,
-    /// Measurements that failed or were not tried.
+    /// Failed or skipped measurements.
     pub failures: usize,
 }
 
-/// A file that is to be imported, as far as it was looked at.
+/// A file to import.
 pub(super) struct Source<'a> {
     path: &'a Path,
     /// Its name, without its directory.
@@ -49,7 +49,7 @@ pub(super) struct Source<'a> {
     sha256: String,
     /// When it was last changed, in nanoseconds since 1970.
     changed: u64,
-    /// Labels that the person gave the run.
+    /// The labels of the run.
     tags: BTreeMap<String, String>,
 }
 
@@ -60,28 +60,28 @@ impl Source<'_> {
     }
 }
 
-/// Larger files of JSON are no benchmarks, and take many times their size while they are read; a table is read line by line
-/// and may have any length.
+/// A larger JSON file is not a benchmark, and reading it takes many times its size in memory. A table is read line by line and
+/// may be of any length.
 const MOST_BYTES: u64 = 128 << 20;
 
-/// What some editors write before the first letter.
+/// The byte order mark that some editors write.
 const MARK: &str = "\u{feff}";
 
-/// Makes a run directory of a file.
+/// Creates a run directory from a file.
 pub fn import(path: &Path, directory: &Path, tags: BTreeMap<String, String>) -> Result<Imported> {
     super::check_empty(directory, "")?;
     let shown = path.display();
     let context = || format!("cannot read `{shown}`");
-    // Before it is opened: a pipe would wait for somebody who writes.
+    // Checked before opening, because opening a pipe would block.
     let facts = path.metadata().with_context(context)?;
     if !facts.is_file() {
         return Err(Special::Usage(match facts.is_dir() {
             true => format!(
-                "`{shown}` is a directory\n\nhint: a run directory needs no import; `dunnage report {}` shows it",
+                "`{shown}` is a directory\n\nhint: show a run directory with `dunnage report {}`, without an import",
                 in_shell([path.to_string_lossy()])
             ),
             false => format!(
-                "`{shown}` is no file that can be read twice\n\nhint: save what comes from a pipe in a file first"
+                "`{shown}` is not a regular file\n\nhint: save the output of a pipe in a file first"
             ),
         })
         .into());
@@ -106,13 +106,13 @@ pub fn import(path: &Path, directory: &Path, tags: BTreeMap<String, String>) -> 
             let form = raw::Form::of(&first_line(&head)).ok_or_else(|| unknown(path))?;
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
             form.read(&name, whole(&source)?.trim_start_matches(MARK))
-                .with_context(|| format!("`{shown}` cannot be imported"))?
+                .with_context(|| format!("cannot import `{shown}`"))?
         }
     };
     foreign::write(&source, made, directory)
 }
 
-/// Without a mark of the order of bytes, and without its end.
+/// The first line without a byte order mark and line end.
 fn first_line(head: &[u8]) -> String {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     String::from_utf8_lossy(line.strip_prefix(MARK.as_bytes()).unwrap_or(line)).trim_end().to_owned()
@@ -120,25 +120,25 @@ fn first_line(head: &[u8]) -> String {
 
 fn unknown(path: &Path) -> anyhow::Error {
     let text = format!(
-        "`{}` is nothing that can be imported\n\nhint: that is hyperfine's JSON (`--export-json`), critest's benchmark JSON (`--benchmarking-output-dir`), a table with the first line `runtime,metric,value`, a list of stamps in nanoseconds (`START,END`) or of durations (`0m1.531s`), and what `dunnage report --format csv` writes, with its first line",
+        "`{}` does not have a known format\n\nhint: `import` reads hyperfine's JSON (`--export-json`), critest's benchmark JSON (`--benchmarking-output-dir`), a table with the first line `runtime,metric,value`, a list of stamps in nanoseconds (`START,END`) or of durations (`0m1.531s`), and the output of `dunnage report --format csv` with its first line",
         path.display()
     );
     Special::Usage(text).into()
 }
 
-/// All of a file that is taken at once.
+/// The whole file as text.
 fn whole(source: &Source<'_>) -> Result<String> {
-    let context = || format!("`{}` cannot be imported", source.path.display());
+    let context = || format!("cannot import `{}`", source.path.display());
     let length = source.path.metadata().with_context(context)?.len();
     if length > MOST_BYTES {
-        bail!("`{}` has {length} bytes, more than a file of benchmarks has", source.path.display());
+        bail!("`{}` has {length} bytes, which is too large for a file of benchmarks", source.path.display());
     }
     std::fs::read_to_string(source.path).with_context(context)
 }
 
-/// A file of JSON is told by its fields.
+/// Recognises a JSON file by its fields.
 fn json(source: &Source<'_>) -> Result<foreign::Foreign> {
-    let context = || format!("`{}` cannot be imported", source.path.display());
+    let context = || format!("cannot import `{}`", source.path.display());
     let value: serde_json::Value = serde_json::from_str(&whole(source)?).with_context(context)?;
     let made = if value.get("results").is_some() {
         hyperfine::read(&value)
@@ -150,7 +150,7 @@ fn json(source: &Source<'_>) -> Result<foreign::Foreign> {
     made.with_context(context)
 }
 
-/// The environment of an import: what the file does not say is not there.
+/// The environment of an import, with only what the file contains.
 fn environment(source: &Source<'_>, run: &str, host: &str, started: u64, origin: &Origin) -> Environment {
     Environment {
         dunnage: env!("CARGO_PKG_VERSION").to_owned(),
@@ -163,7 +163,7 @@ fn environment(source: &Source<'_>, run: &str, host: &str, started: u64, origin:
     }
 }
 
-/// A subject by itself; what it is to others follows when all are known.
+/// A subject on its own; its relations to others are added when all are known.
 fn entry(label: &str, spec: Spec) -> Entry {
     let unknown = if spec.name == critest::SUBJECT { Layer::Engine } else { Layer::None };
     let layer = subject::kind_of(&spec).map_or(unknown, |kind| kind.layer);

@@ -1,8 +1,8 @@
-//! Raw forms in which others publish what they timed, told by the first line: tables of `runtime,metric,value`; pairs of stamps in
-//! nanoseconds, before a launch and inside it; durations as bash's `time` prints them.
+//! Raw formats of published times, recognised by the first line: tables of `runtime,metric,value`; pairs of stamps in
+//! nanoseconds, before a launch and inside it; durations as printed by bash's `time`.
 //!
-//! One thing is put right, and said: a stamp whose fraction of a second lost zeros in front gets them back, for filled up
-//! behind it would be a spike that never was. What ended at once where the others took long is a failure.
+//! One error is corrected and reported: a stamp whose fraction of a second lost its leading zeros gets them back, because
+//! zeros at its end would create a spike. A run that ended at once while others took long counts as a failure.
 
 use anyhow::{Context, Result, ensure};
 use dunnage_analysis::group::in_groups;
@@ -17,7 +17,7 @@ use crate::stats;
 use crate::subject::{Spec, kind_of};
 use crate::units::{Nanos, Unit};
 
-/// What the first line shows.
+/// The format, from the first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// `runtime,metric,value`.
@@ -29,22 +29,22 @@ pub enum Form {
 }
 
 const HEADER: &str = "runtime,metric,value";
-/// Endings of metrics that are times, and how many of their units make a second.
+/// Suffixes of metrics that are times, with their units per second.
 const TIMES: [(&str, f64); 5] = [("_seconds", 1.0), ("_s", 1.0), ("_ms", 1e3), ("_us", 1e6), ("_ns", 1e9)];
-/// What fails at once has ended within these seconds, where half of the runs take the others or more.
+/// A run failed at once if it ended within `AT_ONCE` seconds while half of the runs took `LONG` or more.
 const AT_ONCE: f64 = 0.005;
 const LONG: f64 = 0.1;
-/// Nanoseconds since 1970 have so many digits from 2001 to 2286, and whole seconds so many of them.
+/// From 2001 to 2286, nanoseconds since 1970 have this many digits, and whole seconds that many.
 const DIGITS: usize = 19;
 const OF_SECONDS: usize = 10;
-/// More examples say no more.
+/// Number of examples to show.
 const EXAMPLES: usize = 3;
 
-/// A line: the label of what was timed, what that is, the seconds that it took or why it has none, and when it began.
+/// A line: the label, the subject, the seconds or why there are none, and when it began.
 type Run = (String, Spec, Result<f64, String>, Option<u64>);
 
 impl Form {
-    /// None where it is none of them.
+    /// The format of a file with this first line, if it is one of them.
     pub fn of(line: &str) -> Option<Form> {
         let is_whole = |(start, end): (&str, &str)| {
             nanoseconds(start).and(nanoseconds(end)).is_some() && start.len().max(end.len()) == DIGITS
@@ -56,13 +56,13 @@ impl Form {
         }
     }
 
-    /// Reads what a file of this name holds.
+    /// Reads the content of a file with this name.
     pub fn read(self, name: &str, text: &str) -> Result<Foreign> {
         let plain = |time, began| (name.to_owned(), Spec::plain(UNKNOWN), time, began);
         let (mut runs, mut left_out, mut broken): (Vec<Run>, Vec<&str>, Vec<String>) = Default::default();
         let lines = (1..).zip(text.lines().map(str::trim)).skip(usize::from(self == Form::Table));
         for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
-            let unlike = || format!("line {number}: `{line}` has another form than the first line");
+            let unlike = || format!("line {number}: `{line}` does not have the format of the first line");
             match self {
                 Form::Table => {
                     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
@@ -76,7 +76,7 @@ impl Form {
                     let (start, end) = line.split_once(',').with_context(unlike)?;
                     let began = nanoseconds(start).with_context(unlike)?;
                     let seconds = |ended: i64| Nanos(ended - began).seconds();
-                    let time = nanoseconds(end).map(seconds).ok_or(format!("`{end}` is no stamp"));
+                    let time = nanoseconds(end).map(seconds).ok_or(format!("`{end}` is not a stamp"));
                     broken.extend(time.iter().filter_map(|time| malformed(number, [start, end], *time)));
                     runs.push(plain(time, u64::try_from(began).ok()));
                 }
@@ -104,7 +104,7 @@ impl Form {
             let more = broken.len().saturating_sub(EXAMPLES);
             let more = if more > 0 { format!("; and {more} more") } else { String::new() };
             let evidence = format!("{}{more}", listed(broken.iter().take(EXAMPLES), "; "));
-            let mechanism = "a fraction of a second that was printed without the zeros in front of it";
+            let mechanism = "a fraction of a second was printed without its leading zeros";
             let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
             issues.push(IssueFacts {
                 metric: Some(metric.into()),
@@ -115,35 +115,35 @@ impl Form {
         let arms = labels.into_iter().zip(groups).zip(times);
         let arms = arms.map(|((label, (_, runs)), times)| arm(label, metric, runs, &times)).collect();
         let [format, taken_as] = self.told();
-        let unknown = "the file says nothing about machine, kernel, programs, order or warm-ups";
+        let unknown = "the file has no information on machine, kernel, programs, order or warm-ups";
         let mut notes = vec![unknown.to_owned(), taken_as.to_owned()];
         if !left_out.is_empty() {
-            notes.push(format!("not imported, since they are no times: {}", quoted(left_out)));
+            notes.push(format!("not imported, because they are not times: {}", quoted(left_out)));
         }
         Ok(Foreign { format, experiment, setting, arms, started, notes, issues })
     }
 
-    /// What the form is called, and what its numbers are taken as.
+    /// The name of the format, and the interpretation of its numbers.
     fn told(self) -> [&'static str; 2] {
         match self {
             Form::Table => [
                 "a table of runtime, metric and value",
-                "each runtime's metric is a subject of its own, and its times stand as `returned`; what they hold, the metric's name has to say",
+                "each metric of a runtime is its own subject, with its times as `returned`; what they include depends on the metric",
             ],
             Form::Stamps => [
                 "a list of stamps",
-                "the first stamp is taken as the start of a launch and the second as a clock read inside, later than the first instruction by that program's own start; of one that was read outside, nothing here is true",
+                "the first stamp is taken as the start of a launch, and the second as a clock reading inside, which is later than the first instruction by the start of that program; if it was read outside, these results are wrong",
             ],
-            Form::Durations => ["a list of durations", "what was timed, the file does not say"],
+            Form::Durations => ["a list of durations", "the file does not say what was timed"],
         }
     }
 }
 
-/// A row of a table. Who ran it is the subject where a subject of ours is called so.
+/// A row of a table. The runtime is the subject, if dunnage has a subject of that name.
 fn row([runtime, metric, value]: [&str; 3], unit: f64) -> Run {
     let named = Spec::parse(runtime).ok().filter(|spec| kind_of(spec).is_ok());
     let time = value.parse::<f64>().map(|value| value / unit).ok().filter(|time| time.is_finite());
-    let time = time.ok_or_else(|| format!("the file says `{value}` and no time"));
+    let time = time.ok_or_else(|| format!("`{value}` is not a time"));
     (format!("{runtime} {metric}"), named.unwrap_or_else(|| Spec::plain(UNKNOWN)), time, None)
 }
 
@@ -155,7 +155,7 @@ fn arm(label: String, metric: &'static str, runs: Vec<Run>, times: &[f64]) -> Ar
         let (reason, took) = match time {
             Ok(time) if (0.0..=AT_ONCE).contains(&time) && median >= LONG => (
                 format!(
-                    "it ended after {}, and half of the runs took {} or more: it did not do its work",
+                    "it ended after {} while half of the runs took {} or more: it did not do its work",
                     shown(time),
                     shown(median)
                 ),
@@ -179,14 +179,14 @@ fn shown(seconds: f64) -> String {
     Unit::Seconds.format(seconds)
 }
 
-/// `0m1,531s` in seconds, with the decimal sign of any language.
+/// `0m1,531s` in seconds, with either decimal separator.
 fn duration(text: &str) -> Option<f64> {
     let (minutes, seconds) = text.strip_suffix('s')?.split_once('m')?;
     let seconds: f64 = seconds.replace(',', ".").parse().ok()?;
     Some(minutes.parse::<u32>().ok().map(f64::from)? * 60.0 + seconds).filter(|time| time.is_finite())
 }
 
-/// A stamp with the zeros that its fraction lost.
+/// A stamp with its lost leading zeros restored.
 fn nanoseconds(stamp: &str) -> Option<i64> {
     let (seconds, fraction) = stamp.split_at_checked(OF_SECONDS)?;
     let is_stamp =
@@ -194,13 +194,13 @@ fn nanoseconds(stamp: &str) -> Option<i64> {
     format!("{seconds}{fraction:0>9}").parse().ok().filter(|_| is_stamp)
 }
 
-/// What is told of a pair in which a stamp has too few digits: how long it took, and how long by the digits as they stand.
+/// A description of a pair in which a stamp has too few digits, with the corrected and the uncorrected duration.
 fn malformed(number: usize, pair: [&str; 2], time: f64) -> Option<String> {
     let short = pair.iter().find(|stamp| stamp.len() < DIGITS)?;
     let [start, end] = pair.map(|stamp| format!("{stamp:0<19}").parse::<i64>().unwrap_or_default());
     let raw = shown(Nanos(end - start).seconds());
     Some(format!(
-        "line {number}: `{short}` has {} digits: {} with zeros put back before its fraction, {raw} filled up behind",
+        "line {number}: `{short}` has {} digits: {} with zeros restored before its fraction, {raw} with zeros after it",
         short.len(),
         shown(time)
     ))
@@ -240,25 +240,25 @@ mod tests {
         }
     }
 
-    /// The fourth line lost the zero in front of 29460824 ns: filled up behind, its 301 ms would be the spike of the list.
+    /// The fourth line lost the zero before 29460824 ns. With a zero at the end, it would be the spike of the list.
     #[test]
     fn a_lost_zero_is_put_back_and_both_values_are_told() {
         let list = "1630919600660729079,1630919600964445008\r\n1630919603728008800,163091960429460824\n\n1630919604000000000,\n";
         let made = Form::Stamps.read("alpine", list).unwrap();
         assert_eq!((made.arms.len(), made.started), (1, Some(1_630_919_600_660_729_079)));
-        assert_eq!(outcomes(&made.arms[0]), ["0.303715929", "0.301452024", "`` is no stamp"]);
+        assert_eq!(outcomes(&made.arms[0]), ["0.303715929", "0.301452024", "`` is not a stamp"]);
         let [issue] = &made.issues[..] else { panic!("{:?}", made.issues) };
         assert_eq!(issue.rule, "malformed stamp");
         assert_eq!(
             issue.evidence,
-            "line 2: `163091960429460824` has 18 digits: 301 ms with zeros put back before its fraction, 567 ms filled up behind"
+            "line 2: `163091960429460824` has 18 digits: 301 ms with zeros restored before its fraction, 567 ms with zeros after it"
         );
         let many = "1630919603728008800,163091960429460824\n".repeat(5);
         assert!(Form::Stamps.read("x", &many).unwrap().issues[0].evidence.ends_with("; and 2 more"));
         let whole = "1630919600660729079,1630919600964445008\n";
         assert_eq!(Form::Stamps.read("x", whole).unwrap().issues, []);
         let error = Form::Stamps.read("x", &format!("{whole}hello")).unwrap_err();
-        assert_eq!(error.to_string(), "line 2: `hello` has another form than the first line");
+        assert_eq!(error.to_string(), "line 2: `hello` does not have the format of the first line");
     }
 
     #[test]
@@ -267,12 +267,12 @@ mod tests {
         assert_eq!(
             outcomes(&made.arms[0]),
             [
-                "it ended after 2.00 ms, and half of the runs took 1.53 s or more: it did not do its work",
+                "it ended after 2.00 ms while half of the runs took 1.53 s or more: it did not do its work",
                 "1.531",
                 "61.635"
             ]
         );
-        // Short work is short, and an outlier of a bare start makes nothing of the others a failure.
+        // Short work is valid, and an outlier of a bare start does not turn the others into failures.
         for fine in ["0m0.002s\n0m0.001s\n0m0.128s\n", "0m0.006s\n0m1.5s\n0m1.6s\n"] {
             let arm = Form::Durations.read("x", fine).unwrap().arms.remove(0);
             assert!(arm.outcomes.iter().all(|(one, _)| matches!(one, Outcome::Measured(_))), "{fine}");
@@ -296,12 +296,12 @@ mod tests {
             [
                 of("bare startup_ms", "bare", &["0.0014", "0.0012"]),
                 of("docker startup_ms", "docker", &["0.31"]),
-                of("docker nested_seconds", "docker", &["the file says `error` and no time"]),
+                of("docker nested_seconds", "docker", &["`error` is not a time"]),
                 of("odd:x cpu_seconds", UNKNOWN, &["46.21"]),
             ]
         );
-        assert!(made.notes.last().unwrap().ends_with("no times: `used_mb`"), "{:?}", made.notes);
+        assert!(made.notes.last().unwrap().ends_with("not times: `used_mb`"), "{:?}", made.notes);
         let error = Form::Table.read("x", "runtime,metric,value\nbare,1\n").unwrap_err();
-        assert_eq!(error.to_string(), "line 2: `bare,1` has another form than the first line");
+        assert_eq!(error.to_string(), "line 2: `bare,1` does not have the format of the first line");
     }
 }

@@ -1,7 +1,7 @@
-//! The table that dunnage exports (`report --format csv`), read back into a run: line by line, of any length.
+//! Reads the table that dunnage exports (`report --format csv`) back into a run, line by line and of any length.
 //!
-//! What the table does not hold is not known afterwards: facts about the machine, treatments, margins that a person set,
-//! and which runtime an engine chose by itself. So comparisons that rest on a runtime's name are not made.
+//! Information that is not in the table is lost: facts about the machine, treatments, the user's margins, and the default runtime
+//! of an engine. So comparisons that depend on a runtime's name are not made.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -17,13 +17,13 @@ use crate::plan::{self, Cell, Entry, Ladder, Plan, Quota, again};
 use crate::record::{self, Order, RoundContext, Row, Writer};
 use crate::subject::{self, Spec};
 
-/// Its name for people.
+/// The format's name.
 pub const FORMAT: &str = "dunnage's csv";
 const TWIN: &str = " (twin)";
-/// As many as a plan may have.
+/// The most that a plan may have.
 const MOST_ROUNDS: usize = 1_000_000;
 
-/// A line of the table: its columns in their order.
+/// A line of the table, with the columns in order.
 #[derive(Deserialize)]
 struct Line<'a> {
     run: &'a str,
@@ -59,72 +59,72 @@ impl Line<'_> {
         [self.experiment, self.setting, self.label].map(str::to_owned)
     }
 
-    /// The phase and the round, counted from 1.
+    /// Phase and round, counted from 1.
     fn place(&self) -> (Phase, usize) {
         (self.phase, self.round)
     }
 
-    /// Nanoseconds since 1970; none where nothing is said.
+    /// Nanoseconds since 1970, if the line has them.
     fn started(&self) -> Result<Option<u64>> {
         if self.started.is_empty() {
             return Ok(None);
         }
         let time: jiff::Timestamp =
-            self.started.parse().with_context(|| format!("`{}` is no time", self.started))?;
+            self.started.parse().with_context(|| format!("`{}` is not a time", self.started))?;
         Ok(u64::try_from(time.as_nanosecond()).ok())
     }
 }
 
-/// What the whole table says, before any sample is written.
+/// The facts from the whole table, collected before writing any sample.
 #[derive(Default)]
 struct Known {
     run: String,
     host: String,
     subjects: Vec<Entry>,
     cells: Vec<Cell>,
-    /// The cell of experiment, setting and label.
+    /// The cell by experiment, setting and label.
     index: HashMap<[String; 3], usize>,
     warmups: usize,
     rounds: usize,
-    /// Rounds that count and in which an experiment has lines.
+    /// The counted rounds in which an experiment has lines.
     visited: BTreeMap<&'static str, BTreeSet<usize>>,
-    /// Rounds with their flags, warm-ups apart.
+    /// Flags by phase and round.
     flags: BTreeMap<(Phase, usize), String>,
-    /// Whether rounds have lines of more than one cell.
+    /// Whether rounds have lines of several cells.
     shared: bool,
     last: Option<((Phase, usize), usize)>,
     started: Option<u64>,
 }
 
-/// Makes a run directory of a table.
+/// Creates a run directory from a table.
 pub fn import(source: &Source<'_>, directory: &Path) -> Result<Imported> {
     let mut known = Known::default();
     each(source, &mut |line| known.take(line))?;
     if known.cells.is_empty() {
-        bail!("`{}` holds no measurement", source.path.display());
+        bail!("`{}` contains no measurements", source.path.display());
     }
     known.settle();
     let plan = known.plan();
     record::plan_file::check(&plan)
-        .with_context(|| format!("`{}` cannot be imported", source.path.display()))?;
+        .with_context(|| format!("cannot import `{}`", source.path.display()))?;
     let order = if plan.comparisons.is_empty() && !known.shared { Order::Blocks } else { Order::Rounds };
     let notes = vec![
-        "the table holds no facts about machine and programs, no treatment and no margin that a person may have set; margins are this program's own".to_owned(),
-        "which runtime an engine chose by itself is not known, so nothing is concluded from it".to_owned(),
+        "the table has no facts about machine and programs, no treatments and no margins that were set for the run; dunnage's default margins are used".to_owned(),
+        "the default runtimes of engines are unknown, so no comparison depends on them".to_owned(),
     ];
     let origin = source.origin(FORMAT, order, notes, Vec::new());
     let started = known.started.unwrap_or(source.changed);
     let environment = environment(source, &known.run, &known.host, started, &origin);
     let writer = record::create(directory, &known.run, &environment, &plan)?;
     let [samples, failures] = write(source, &known, &plan, writer).with_context(|| {
-        format!("the import is incomplete; remove `{}` before the next attempt", directory.display())
+        format!("the import is incomplete: remove `{}` before you try again", directory.display())
     })?;
     Ok(Imported { origin, samples, failures })
 }
 
-/// Visits every line behind the first, with its number where something is wrong with it.
+/// Visits every line after the first, and adds the line number to errors.
 fn each(source: &Source<'_>, visit: &mut dyn FnMut(&Line<'_>) -> Result<()>) -> Result<()> {
-    let context = || format!("`{}` cannot be imported", source.path.display());
+    let context = || format!("cannot import `{}`", source.path.display());
     let mut reader = csv::ReaderBuilder::new().from_path(source.path).with_context(context)?;
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record).with_context(context)? {
@@ -135,7 +135,7 @@ fn each(source: &Source<'_>, visit: &mut dyn FnMut(&Line<'_>) -> Result<()>) -> 
     Ok(())
 }
 
-/// Items in the order of their ranks, and the new place of each.
+/// The items sorted by rank, and the new position of each.
 fn in_order<T, K: Ord>(items: Vec<T>, rank: impl Fn(&T) -> K) -> (Vec<T>, Vec<usize>) {
     let mut all: Vec<(usize, T)> = items.into_iter().enumerate().collect();
     all.sort_by_cached_key(|(_, item)| rank(item));
@@ -151,11 +151,11 @@ impl Known {
         }
         ensure!(
             (line.run, line.host) == (self.run.as_str(), self.host.as_str()),
-            "it belongs to another run than the lines before: import each run by itself, since no average holds two"
+            "it belongs to another run than the lines before: import each run separately"
         );
         ensure!(
             (1..=MOST_ROUNDS).contains(&line.round),
-            "`{}` is no round from 1 to {MOST_ROUNDS}",
+            "`{}` is not a round from 1 to {MOST_ROUNDS}",
             line.round
         );
         let cell = self.cell(line)?;
@@ -186,7 +186,7 @@ impl Known {
         let experiment =
             experiment::find(name).with_context(|| format!("this dunnage has no experiment `{name}`"))?;
         let parsed = parse_setting(experiment, setting)
-            .with_context(|| format!("`{setting}` is no setting of `{name}`"))?;
+            .with_context(|| format!("`{setting}` is not a setting of `{name}`"))?;
         let spec = Spec::parse(line.subject)?;
         let subject = match self.subjects.iter().position(|entry| entry.label == *label) {
             Some(subject) => subject,
@@ -196,14 +196,14 @@ impl Known {
             }
         };
         let known = &self.subjects[subject].spec;
-        ensure!(*known == spec, "`{label}` is `{}` here and `{known}` further up", line.subject);
+        ensure!(*known == spec, "`{label}` is `{}` here but `{known}` in an earlier line", line.subject);
         self.cells.push(Cell { experiment: experiment.name, setting: parsed, subject });
         self.index.insert(key, self.cells.len() - 1);
         Ok(self.cells.len() - 1)
     }
 
-    /// Puts subjects and cells into the order that a plan has: the lines stand in that of shuffled rounds. Which of two alike
-    /// was named first is not known.
+    /// Sorts subjects and cells as in a plan, because the lines are in the order of shuffled rounds. The original order of two
+    /// similar subjects is unknown.
     fn settle(&mut self) {
         let labels: BTreeSet<String> = self.subjects.iter().map(|entry| entry.label.clone()).collect();
         let rank = |entry: &Entry| {
@@ -258,8 +258,8 @@ impl Known {
         if self.shared { again::in_rounds(measured) } else { again::in_blocks(measured) }
     }
 
-    /// The subject that an experiment varied in one of its keys: what is in that experiment alone, and differs from another
-    /// in nothing but a value that the experiment tries by itself.
+    /// The subject that an experiment varied in one of its keys: this one is only in that experiment, and differs only in a value
+    /// that the experiment tries automatically.
     fn variant_of(&self, own: &Entry, names: &[&'static str]) -> Option<String> {
         let [name] = names else { return None };
         let varied = experiment::find(name)?.varies;
@@ -278,7 +278,7 @@ impl Known {
         (own.label == own.spec.to_string()).then(|| found.label.clone())
     }
 
-    /// The round of a line as runs count them: warm-ups first, from 0.
+    /// The index of a line's round in a run: warm-ups first, from 0.
     fn round(&self, (phase, round): (Phase, usize)) -> usize {
         match phase {
             Phase::Warmup => round - 1,
@@ -287,7 +287,7 @@ impl Known {
     }
 }
 
-/// Writes the samples, whose lines stand together, and says how many have values and how many have none.
+/// Writes the samples, whose lines are consecutive, and returns how many have values and how many do not.
 fn write(source: &Source<'_>, known: &Known, plan: &Plan, mut writer: Writer) -> Result<[usize; 2]> {
     for round in 0..known.warmups + known.rounds {
         writer.begin_round(round)?;
@@ -307,7 +307,7 @@ fn write(source: &Source<'_>, known: &Known, plan: &Plan, mut writer: Writer) ->
             finish(&mut writer, open.take())?;
             ensure!(
                 seen.insert(place),
-                "the sample of this cell and round has lines further up that it does not stand with: the order of the lines must be as it was exported"
+                "the lines of this cell and round are not consecutive: keep the order of the exported lines"
             );
         }
         let row = match open.take() {
@@ -318,7 +318,7 @@ fn write(source: &Source<'_>, known: &Known, plan: &Plan, mut writer: Writer) ->
     })?;
     finish(&mut writer, open)?;
     for (place, flags) in known.flags.iter().filter(|(_, flags)| *flags != "incomplete") {
-        let disturbed = (flags == "disturbed").then(|| "marked so in the table".to_owned());
+        let disturbed = (flags == "disturbed").then(|| "marked in the table".to_owned());
         writer.end_round(known.round(*place), &RoundContext { disturbed, ..RoundContext::default() })?;
     }
     Ok(counts)
@@ -326,7 +326,7 @@ fn write(source: &Source<'_>, known: &Known, plan: &Plan, mut writer: Writer) ->
 
 fn begun(line: &Line<'_>, plan: &Plan, (cell, round): (usize, usize)) -> Result<Row<'static>> {
     let before = line.predecessor;
-    // The table tells the subject that came before, not which of its cells.
+    // The table has the subject of the predecessor, but not the cell.
     let predecessor = (!before.is_empty()).then(|| {
         let mut cells = plan.cells.iter();
         let found = cells.position(|cell| plan.subjects[cell.subject].label == before);
@@ -340,37 +340,37 @@ fn begun(line: &Line<'_>, plan: &Plan, (cell, round): (usize, usize)) -> Result<
                 .class
                 .parse()
                 .ok()
-                .with_context(|| format!("`{}` is no class of failures", line.class))?;
+                .with_context(|| format!("`{}` is not a class of failures", line.class))?;
             Outcome::Failed(Failure::new(class, line.reason))
         }
-        other => bail!("`{other}` is no outcome: `measured`, `skipped` or `failed`"),
+        other => bail!("`{other}` is not an outcome: use `measured`, `skipped` or `failed`"),
     };
     Ok(Row {
         cell,
         round,
-        position: line.position.checked_sub(1).context("positions count from 1")?,
+        position: line.position.checked_sub(1).context("positions start at 1")?,
         predecessor: predecessor.transpose()?,
         started: line.started()?.unwrap_or(0),
         outcome: Cow::Owned(outcome),
     })
 }
 
-/// Adds what a line says of a metric.
+/// Adds the metric of a line.
 fn add(row: &mut Row<'static>, line: &Line<'_>, plan: &Plan) -> Result<()> {
     let Outcome::Measured(sample) = row.outcome.to_mut() else { return Ok(()) };
-    ensure!(line.outcome == "measured", "the sample is `measured` further up and `{}` here", line.outcome);
+    ensure!(line.outcome == "measured", "the sample is `measured` in an earlier line but `{}` here", line.outcome);
     let cell = &plan.cells[row.cell];
     let name = line.metric;
     let metric = plan.metrics(cell).iter().find(|metric| metric.name == name);
     let metric = metric.with_context(|| format!("`{}` has no metric `{name}`", cell.experiment))?;
     let unit = metric.unit.name();
-    ensure!(line.unit == unit, "`{name}` is given in `{}`, and its unit is `{unit}`", line.unit);
+    ensure!(line.unit == unit, "the unit of `{name}` is `{}` here, but must be `{unit}`", line.unit);
     ensure!(!sample.given.iter().any(|(own, _)| own == name), "`{name}` is given twice for one sample");
     if line.value.is_empty() {
         sample.missing.push((metric.name.into(), line.reason.to_owned()));
         return Ok(());
     }
     let value = line.value.parse::<f64>().ok().filter(|value| value.is_finite());
-    sample.given.push((metric.name.into(), value.with_context(|| format!("`{}` is no number", line.value))?));
+    sample.given.push((metric.name.into(), value.with_context(|| format!("`{}` is not a number", line.value))?));
     Ok(())
 }
