@@ -198,6 +198,6 @@ fn markdown_begins_with_the_answer_and_holds_everything() {
     let run = run(plan(full_ladder(), 20));
     let text = rendered("md", &report(&run), &Look::default());
     let answer = text.find("is fastest").expect("an answer");
-    assert!(answer < text.find("### At length").expect("the rest"), "{text}");
+    assert!(answer < text.find("### Details").expect("the rest"), "{text}");
     assert!(text.contains("Noise floor") && !text.contains("--full"), "{text}");
 }

@@ -174,7 +174,7 @@ fn it_says_which_factor_it_is() {
     let markdown = shown(&report);
     let words = markdown.replace('\n', " ");
     assert!(words.contains("**Factors: is it the engine, the runtime or the network?**"), "{markdown}");
-    assert!(words.contains("Most of all it is the network: net=bridge takes 5"), "{markdown}");
+    assert!(words.contains("Mainly it is the network: net=bridge takes 5"), "{markdown}");
     let factors = report.experiments[0].factors.as_ref().expect("a factorial");
     let table = markdown.split("Every effect").nth(1).expect("every effect");
     let table = table.split("</details>").next().expect("its end");

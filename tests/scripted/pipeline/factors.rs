@@ -53,9 +53,9 @@ fn planted_effects_of_factors_are_found_and_told() {
     let text = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "Factors: is it `a`, `b` or `c`?",
-        "Most of all it is `c`: c=high takes 1",
+        "Mainly it is `c`: c=high takes 1",
         "Then it is `a`: a=high takes ",
-        "They do not simply add up: what c=high takes more than c=low is ",
+        "The factors do not simply add up: the difference between c=high and c=low is ",
         "larger with b=high than with b=low (as a ratio too: +",
     ] {
         assert!(text.contains(words), "{words}\n{ran}");
@@ -74,7 +74,7 @@ fn a_round_counts_only_when_every_combination_was_measured() {
     let dunnage = with_plan(&plan(20, "", "").replacen("time=100ms'", "time=100ms,fail=10'", 1));
     let refused = dunnage.run("run --plan DIR.toml -o DIR");
     assert_eq!(refused.code, 2, "{refused}");
-    assert!(refused.stderr.contains("differ in `fail` too, which is no factor"), "{refused}");
+    assert!(refused.stderr.contains("also differ in `fail`, which is not a factor"), "{refused}");
 
     let dunnage = with_plan(&plan(20, ",fail=10", ""));
     let ran = dunnage.run("run --plan DIR.toml -o DIR");

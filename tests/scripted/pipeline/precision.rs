@@ -5,7 +5,7 @@ use dunnage::verdict;
 
 use crate::dunnage::Dunnage;
 
-/// What was foretold, what was reached, and with how many rounds.
+/// The predicted precision, the reached one, and the rounds.
 fn reached(dunnage: &Dunnage, arguments: &str) -> (f64, f64, usize) {
     let ran = dunnage.run(&format!("run start {arguments} --set prestate=idle -o DIR"));
     assert_eq!(ran.code, 0, "{ran}");
@@ -53,7 +53,7 @@ fn the_pilot_is_kept_apart_from_the_run() {
     assert!(rounds <= run.plan.rounds + 1, "the stream tells of the pilot too: {ran}");
     let report = dunnage.run("report DIR");
     let text = report.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("±20 % of the longer median was asked for in differences from the baseline; a pilot of 15 rounds foretold ±"), "{text}");
+    assert!(text.contains("requested ±20 % of the longer median in differences from the baseline; a pilot of 15 rounds predicted ±"), "{text}");
     let json: serde_json::Value =
         serde_json::from_str(&dunnage.run("report DIR --format json").stdout).expect("JSON");
     assert_eq!(json["precision"]["asked"], 0.2);

@@ -1,4 +1,4 @@
-//! A comparison for people: what it comes to, what differs around it, and a table for each metric.
+//! A comparison for people: the summary, what else differs, and a table for each metric.
 
 use dunnage_analysis::compare::{Comparison, Experiment, Facts, InSetting, Line};
 use dunnage_analysis::group::in_groups;
@@ -18,10 +18,10 @@ use crate::verdict::Kind;
 
 const SIDES: [&str; 2] = ["old", "new"];
 
-/// Subjects whose verdicts have room beside the answer.
+/// The most subjects whose verdicts fit next to the answer.
 const GLANCE: usize = 14;
 
-/// What is serialised: what was found, and what it comes to.
+/// What is serialised: the findings and the summary.
 #[derive(Serialize)]
 struct Told<'a> {
     #[serde(flatten)]
@@ -45,7 +45,7 @@ impl Findings for Comparison {
             format!("{} of {} at {}", counted(one.family, "interval"), one.name, confidence(one.level))
         };
         let levels: Vec<String> = self.experiments.iter().map(level).collect();
-        document.fact("how", &format!("{}, so that all of an experiment hold at 95 %", levels.join(", ")));
+        document.fact("how", &format!("{}, so that all of an experiment together hold at 95 %", levels.join(", ")));
         document.fact("shown", PAIRS);
         let labels = in_groups(self.lines(), |(_, line)| clean(&line.label));
         document.subjects = labels.into_iter().map(|(label, _)| label).collect();
@@ -54,7 +54,7 @@ impl Findings for Comparison {
         document.answer.push(Block::sentences(summary(self).iter().map(|text| capital(text))));
         let mut sections = vec![Section {
             name: "around".into(),
-            title: "What differs around them".into(),
+            title: "Other differences".into(),
             blocks: around(self),
         }];
         for experiment in &self.experiments {
@@ -64,16 +64,16 @@ impl Findings for Comparison {
             sections.push(section(experiment, pictures.collect()));
         }
         document.answer.push(Block::note(
-            "Slower and faster: over all settings of the metric together, the whole interval lies beyond zero, the change \
-             matters, and neither what bare and floor show nor what a run differs from itself explains it. Machine changed: \
-             bare or floor changed too, so it is not put down to the subject. Same: the whole interval lies within what \
-             does not matter.",
+            "Slower, faster: over all settings of the metric together, the whole interval excludes zero, the change is large \
+             enough to matter, and neither bare and floor nor the variation within a run explain it. Machine changed: bare \
+             or floor changed too, so the change is not attributed to the subject. Same: the whole interval is too small \
+             to matter.",
         ));
         document.sections = sections;
         document
     }
 
-    /// What changed, whether it can be put down to a subject, and what is open.
+    /// What changed, whether it is attributed to a subject, and what is undecided.
     fn brief(&self, look: &Look) -> Option<Document> {
         let mut document = Document::titled("What changed from old to new");
         for (side, runs) in SIDES.into_iter().zip(&self.sides) {
@@ -104,31 +104,31 @@ impl Findings for Comparison {
             let mut document = document.clone();
             document.answer = vec![Block::List(answers)];
             document.answer.extend(glances.first().filter(|_| glances.len() == 1).cloned());
-            document.answer.extend(Block::titled("What differs around them", vec![Block::List(around)]));
+            document.answer.extend(Block::titled("Other differences", vec![Block::List(around)]));
             let more = if left_out > 0 {
-                format!("{left_out} more points, all values")
+                format!(", with {left_out} more points")
             } else {
-                "All values".into()
+                String::new()
             };
-            let all = format!("{more} and tables: `dunnage compare … --full`.");
+            let all = format!("Full comparison{more}: `dunnage compare … --full`.");
             document.answer.extend((look.extent == Extent::Brief).then(|| Block::note(all)));
             document
         }))
     }
 }
 
-/// Medians stand beside a ratio that they need not give.
+/// The ratio need not be that of the two medians.
 const PAIRS: &str = "old and new are medians; new − old and new ÷ old are medians over all pairs of an old and a new value, \
-                     so the two medians may give another ratio";
+                     so they may differ from those of the two medians";
 
 fn around(comparison: &Comparison) -> Vec<Block> {
-    let mut table = Table::of("", ["what", "kind", "of", "old", "new"].map(Column::words).into());
+    let mut table = Table::of("", ["what", "kind", "subjects", "old", "new"].map(Column::words).into());
     for one in &comparison.differences {
         let tone = if one.meaning.is_not_comparable() { Tone::Alarm } else { Tone::Plain };
         let [what, of, old, new] = [&one.what, &one.subjects.join(", "), &one.old, &one.new].map(Cell::words);
         table.row(&[], vec![what, Cell::words(one.meaning.name()).tone(tone), of, old, new]);
     }
-    let none = Block::words("Nothing that was recorded: machine, probe, programs, daemons.");
+    let none = Block::words("None that was recorded: machine, probe, programs, daemons.");
     let alone = SIDES.into_iter().zip(&comparison.alone).filter(|(_, alone)| !alone.is_empty());
     let alone = alone.map(|(side, all)| Item::of(all.join("; ")).named(format!("only {side}")));
     vec![if table.rows.is_empty() { none } else { Block::Table(table) }, Block::List(alone.collect())]
@@ -144,7 +144,7 @@ fn section(experiment: &Experiment, pictures: Vec<Block>) -> Section {
     let told = told.into_iter().map(|(kind, text)| Item::of(text).marked(Tone::of(kind), ""));
     let mut blocks = vec![
         Block::words(capital(experiment.question)),
-        Block::hidden("What lies inside the timed interval", vec![Block::Facts(inside.collect())]),
+        Block::hidden("What the timed interval includes", vec![Block::Facts(inside.collect())]),
     ];
     blocks.extend(pictures);
     blocks.extend(of(true));
@@ -153,7 +153,7 @@ fn section(experiment: &Experiment, pictures: Vec<Block>) -> Section {
     Section { name: experiment.name.into(), title: experiment.name.into(), blocks }
 }
 
-/// Which subject changed in which metric.
+/// The verdict of each subject in each metric.
 fn glance(experiment: &Experiment) -> Table {
     let decisive: Vec<usize> =
         (0..experiment.metrics.len()).filter(|&metric| experiment.metrics[metric].decisive).collect();
@@ -171,7 +171,7 @@ fn glance(experiment: &Experiment) -> Table {
     table
 }
 
-/// A metric with a row for each subject and setting; after several settings what holds over them together.
+/// A metric with a row for each subject and setting, and one for several settings together.
 fn table(experiment: &Experiment, index: usize, metric: &Metric) -> Table {
     let lines: Vec<&Line> = experiment.lines.iter().filter(|line| line.metric == index).collect();
     let given = words::one_setting(&lines);
@@ -220,7 +220,7 @@ fn in_setting(metric: &Metric, one: &InSetting) -> [Cell; 4] {
     [old, new, difference, ratio.unwrap_or_default()]
 }
 
-/// The run in short: where it lies, its name, when it began, its rounds, its tags.
+/// The run on one line: its place, name, start, rounds and tags.
 fn in_short(run: &Facts) -> String {
     let rounds = match run.rounds {
         (have, planned) if have == planned => counted(planned, "round"),

@@ -1,5 +1,5 @@
-//! What is said of old runs beside new ones: the sentence of each line, what it all comes to, a document and its pictures. What
-//! changed is concluded in the analysis.
+//! Comparisons of old and new runs for people: the sentence of each line, the summary, a document and its pictures. The
+//! analysis decides what changed.
 
 mod document;
 mod picture;

@@ -1,5 +1,5 @@
-//! The changes of an experiment as pictures: each subject's over all settings, with its interval and with what does not
-//! matter.
+//! The changes of an experiment as pictures: each subject's change over all settings, with its interval and the range
+//! that does not matter.
 
 use dunnage_analysis::compare::{Experiment, Line, Scale, Together};
 
@@ -12,7 +12,7 @@ use crate::report::text::{clean, in_brackets};
 use crate::units::Unit;
 use crate::verdict::Kind;
 
-/// An axis reaches so many times as far as what is marked on it; intervals that go farther end at its edge.
+/// An axis reaches so many times as far as its marks; longer intervals end at its edge.
 const BEYOND: f64 = 4.0;
 
 static LAYOUT: Layout = Layout {
@@ -23,7 +23,7 @@ static LAYOUT: Layout = Layout {
     columns: &[("change [interval]", 252.0, End::Start), ("", 96.0, End::Start)],
 };
 
-/// A picture for each decisive metric, or for several that have few subjects.
+/// A picture for each decisive metric, or for several with few subjects.
 pub(super) fn pictures(experiment: &Experiment) -> Vec<Picture> {
     let pages = Panel::pages(panels(experiment), |_, _| true);
     let count = pages.len();
@@ -32,8 +32,8 @@ pub(super) fn pictures(experiment: &Experiment) -> Vec<Picture> {
         let number = if count > 1 { format!(", {page} of {count}") } else { String::new() };
         let title = format!("{}: from old to new{number}", experiment.name);
         let caption = vec![
-            "A mark is the change over all settings together, the line its interval; an interval that reaches the edge goes \
-             on beyond it. Within the grey a change does not matter. What is pale is not decided."
+            "A mark is the change over all settings together, the line its interval. An interval that reaches the edge \
+             continues beyond it. Changes within the grey area do not matter. Pale marks are undecided."
                 .to_owned(),
         ];
         let heads = vec!["change [interval]", "verdict"];
@@ -43,7 +43,7 @@ pub(super) fn pictures(experiment: &Experiment) -> Vec<Picture> {
     pages.into_iter().enumerate().map(picture).collect()
 }
 
-/// A panel a metric; what has no ratio is told in times of what matters. Each has an axis of its own.
+/// A panel for each metric; a change without a ratio is shown in multiples of what matters. Each has its own axis.
 fn panels(experiment: &Experiment) -> Vec<Panel> {
     let mut all = Vec::new();
     for (index, metric) in experiment.metrics.iter().enumerate().filter(|(_, metric)| metric.decisive) {
@@ -51,7 +51,7 @@ fn panels(experiment: &Experiment) -> Vec<Panel> {
         let given = in_brackets(words::one_setting(&lines).unwrap_or_default());
         for (scale, unit, what) in [
             (Scale::Ratio, Unit::Share, "change"),
-            (Scale::Margins, Unit::Count, "change in times of what matters"),
+            (Scale::Margins, Unit::Count, "change in multiples of what matters"),
         ] {
             let is_own = |line: &&Line| line.together.map_or(Scale::Ratio, |all| all.scale) == scale;
             let own: Vec<&Line> = lines.iter().copied().filter(is_own).collect();
@@ -70,7 +70,7 @@ fn panels(experiment: &Experiment) -> Vec<Panel> {
     all
 }
 
-/// From where to where a change does not matter.
+/// The range in which a change does not matter.
 fn band(all: &Together) -> (f64, f64) {
     let high = words::from_none(all.scale, all.matters);
     match all.scale {
@@ -79,7 +79,7 @@ fn band(all: &Together) -> (f64, f64) {
     }
 }
 
-/// How far from zero a line's mark and what does not matter reach.
+/// The largest distance from zero of a line's mark and of the range that does not matter.
 fn marked(line: &Line) -> Option<f64> {
     let all = line.together?;
     let (low, high) = band(&all);
@@ -88,7 +88,7 @@ fn marked(line: &Line) -> Option<f64> {
 
 fn row(line: &Line, reach: f64) -> Row {
     let (kind, label) = (line.verdict, clean(&line.label));
-    // Vermilion and green beside ink: what is decided is also said in words, and what is pale is open.
+    // Vermilion, green and ink for decided changes, which have words too; pale for undecided ones.
     let class = match kind {
         Kind::Slower | Kind::Worse => "k5",
         Kind::Faster | Kind::Better => "k3",
@@ -101,7 +101,7 @@ fn row(line: &Line, reach: f64) -> Row {
             let from_none = |size: f64| words::from_none(all.scale, size);
             let value = from_none(all.change.value);
             let ends = all.change.interval.map(|one| (from_none(one.low), from_none(one.high)));
-            // The panel's title says in what changes are told.
+            // The title of the panel has the unit.
             let shown = words::change(&all).replace(words::MATTERS, "");
             (Some(value), marks(value, ends, band(&all), reach), shown)
         }
@@ -121,7 +121,7 @@ fn row(line: &Line, reach: f64) -> Row {
     }
 }
 
-/// What is drawn of a change and the ends of its interval.
+/// The values to draw of a change and its interval.
 fn marks(value: f64, ends: Option<(f64, f64)>, band: (f64, f64), reach: f64) -> Vec<Mark> {
     let interval = ends.map(|(low, high)| Mark::Interval((low.max(-reach), high.min(reach))));
     [Mark::Band(band)].into_iter().chain(interval).chain([Mark::Value(value)]).collect()

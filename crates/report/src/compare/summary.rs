@@ -1,5 +1,5 @@
-//! What a comparison comes to: first what must not be put down to a subject, then what changed, by name; and the
-//! sentences of an experiment's lines, those that say the same of many subjects once.
+//! The summary of a comparison: first changes of the machine, then changes by name; and the sentences of an
+//! experiment's lines, combined if they say the same about many subjects.
 
 use std::mem::{Discriminant, discriminant};
 
@@ -12,18 +12,18 @@ use crate::stats::Ruling;
 use crate::units::counted;
 use crate::verdict::Kind;
 
-/// So many changes are named, the largest first.
+/// The most changes to name, the largest first.
 const NAMED: usize = 5;
-/// So many lines that say the same of a metric are told as one.
+/// From so many on, lines that say the same about a metric are combined.
 const MANY: usize = 4;
 
-/// What it comes to, each a sentence without its end.
+/// The summary, in sentences without full stops.
 pub fn summary(comparison: &Comparison) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let [old, new] = &comparison.sides;
     if old.iter().any(|run| new.iter().any(|other| other.run == run.run)) {
         all.push(
-            "a run stands on both sides: what is said of it is how far it can tell, not what changed".into(),
+            "a run is on both sides: differences show the resolution, not a change".into(),
         );
     }
     all.extend(machine(comparison));
@@ -38,27 +38,27 @@ pub fn summary(comparison: &Comparison) -> Vec<String> {
     match known.as_slice() {
         [] => {}
         [Kind::Undecided] => {
-            all.push(format!("{verdicts}: all undecided: no change was found, and none is ruled out"))
+            all.push(format!("{verdicts}, all undecided: no change found, and none ruled out"))
         }
-        [only] => all.push(format!("{verdicts}: all {}", only.word())),
+        [only] => all.push(format!("{verdicts}, all {}", only.word())),
         _ => all.push(format!("{verdicts}: {}", parts.join(", "))),
     }
     let differ = known.iter().any(|kind| kind.is_difference() || *kind == Kind::Mixed);
     let reach = match (comparison.scope, differ) {
         (Scope::TwoRuns, true) => {
-            "these two runs differ: one run a side cannot say that others like them would"
+            "one run on each side: the difference holds for these two runs, not for others like them"
         }
-        (Scope::TwoRuns, false) => "one run a side: what is said holds of these two runs",
+        (Scope::TwoRuns, false) => "one run on each side: the verdicts hold for these two runs only",
         (Scope::TheseRuns, _) => {
-            "too few runs a side for each to count as one value: what is said holds of these runs, in every pair"
+            "too few runs on each side to count each as one value: the verdicts hold for these runs, in every pair"
         }
-        (Scope::RunsLikeThese, _) => "each run counts as one value: what is said holds of runs like these",
+        (Scope::RunsLikeThese, _) => "each run counts as one value: the verdicts hold for runs like these",
     };
     all.push(reach.into());
     all
 }
 
-/// In which metrics bare or floor is not what it was, and what that means for the others.
+/// The metrics in which bare or floor changed, and what that means for the others.
 fn machine(comparison: &Comparison) -> Option<String> {
     let of = |experiment: &Experiment| {
         let moved = |line: &&Line| line.is_control && line.verdict == Kind::Machine;
@@ -70,19 +70,19 @@ fn machine(comparison: &Comparison) -> Option<String> {
     let places: Vec<String> = comparison.experiments.iter().filter_map(of).collect();
     let probe = comparison.differences.iter().any(|one| one.meaning == Meaning::Instrument);
     let who = if probe {
-        "the machine changed, or the probe, which is not the same"
+        "the machine changed, or the probe did, which differs"
     } else {
         "the machine changed"
     };
     (!places.is_empty()).then(|| {
         format!(
-            "{who}: bare or floor is not what it was in {}; what they show too is not put down to a subject",
+            "{who}: bare or floor changed in {}; changes that they share are not attributed to a subject",
             places.join(", ")
         )
     })
 }
 
-/// The lines of a kind by name, the largest change first.
+/// The lines with this verdict by name, the largest change first.
 fn named(comparison: &Comparison, kind: Kind) -> Option<String> {
     let mut lines: Vec<_> = comparison.judged().filter(|(_, line)| line.verdict == kind).collect();
     lines.sort_by(|(_, one), (_, other)| reach(other).total_cmp(&reach(one)));
@@ -102,7 +102,7 @@ fn named(comparison: &Comparison, kind: Kind) -> Option<String> {
     (!told.is_empty()).then(|| format!("{}: {}", kind.word(), told.join(", ")))
 }
 
-/// How many times what matters a change is.
+/// The size of a change in multiples of what matters.
 fn reach(line: &Line) -> f64 {
     line.together.map_or(0.0, |all| match all.scale {
         Scale::Ratio => (all.change.value.ln() / all.matters.ln()).abs(),
@@ -110,8 +110,8 @@ fn reach(line: &Line) -> f64 {
     })
 }
 
-/// What the tables of an experiment do not say, each with what it is for the eye: why something is open, or not to be
-/// believed, and whose a change is. What is the same needs no more words; what many share is told once.
+/// The sentences that add to the tables of an experiment, each with its verdict: why something is undecided or suspect,
+/// and to what a change is attributed. Lines that are the same need none; what many share is said once.
 pub(super) fn in_words(experiment: &Experiment) -> Vec<(Kind, String)> {
     let is_telling =
         |line: &&Line| !matches!(line.verdict, Kind::Same | Kind::Context) || line.lost().next().is_some();
@@ -125,8 +125,8 @@ pub(super) fn in_words(experiment: &Experiment) -> Vec<(Kind, String)> {
     groups.flat_map(told).collect()
 }
 
-/// What a line says but for its sizes; none where it changed by itself, or has more to say. bare and floor are told by themselves
-/// where they say what the machine did.
+/// What a line says apart from its sizes; none if it changed on its own, or has more to say. Changes of bare and floor,
+/// which show the machine, are not combined.
 fn said(line: &Line) -> Option<(usize, Kind, Discriminant<Ruling>, Scale)> {
     let is_open = match line.verdict {
         Kind::Undecided | Kind::TooFew => true,

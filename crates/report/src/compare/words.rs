@@ -1,5 +1,4 @@
-//! What a comparison says in sentences. They come from verdicts only; and how far one reaches depends on how many
-//! runs stand behind it.
+//! A comparison in sentences, which come from verdicts only. Their scope depends on the number of runs.
 
 use dunnage_analysis::compare::{Experiment, InSetting, Line, Scale, Together};
 
@@ -8,11 +7,11 @@ use crate::stats::{Basis, Estimate, Goal, NewRun, Ruling, fewest_each};
 use crate::units::{Unit, counted};
 use crate::verdict::{HOPELESS, Kind};
 
-/// The unit of a change that is no ratio: the smallest difference that matters.
+/// The unit of a change without a ratio: the smallest difference that matters.
 pub(super) const MATTERS: &str = " × what matters";
 
-/// What one line says, or several of a metric that say the same; without its end. Of several the sizes are told from the
-/// smallest to the largest.
+/// One line in a sentence without a full stop, or several lines of a metric that say the same. Several have the range of
+/// their sizes.
 pub fn sentence(experiment: &Experiment, lines: &[&Line]) -> String {
     let [line, others @ ..] = lines else { return String::new() };
     let metric = &experiment.metrics[line.metric];
@@ -53,10 +52,10 @@ fn decided(unit: Unit, lines: &[&Line], together: &Together) -> String {
     match (line.verdict, line.ruling) {
         (Kind::Same, _) => {
             let matters = sizes(scale, [from_none(scale, together.matters)].into_iter());
-            format!("is the same: {shown}, nowhere beyond {matters}")
+            format!("is the same: {shown}, within {matters}")
         }
         (Kind::Machine, _) if line.is_control => format!("{moves}: {shown}: the machine changed"),
-        (Kind::Machine, _) => format!("{moves}: {shown}; but so does bare or floor: the machine changed"),
+        (Kind::Machine, _) => format!("{moves}: {shown}; bare or floor does too: the machine changed"),
         (Kind::Mixed, _) => format!("is mixed: {}", in_settings(line, unit)),
         (_, Some(Ruling::Undecided { .. })) => format!(
             "is undecided: {shown}; smallest visible effect {}; {}",
@@ -64,21 +63,21 @@ fn decided(unit: Unit, lines: &[&Line], together: &Together) -> String {
             how_to_decide(lines, together)
         ),
         (_, Some(Ruling::ControlsTooWide(_))) => format!(
-            "is undecided: it {moves}, {shown}, but bare and floor leave open that the machine made {} of it",
+            "is undecided: it {moves}, {shown}, but bare and floor allow that the machine caused {} of it",
             bounds()
         ),
         (_, Some(Ruling::Unsteady(_))) => {
-            format!("is undecided: it {moves}, {shown}, but within a run it moved by {} on its own", bounds())
+            format!("is undecided: it {moves}, {shown}, but it moved by {} within a run", bounds())
         }
         (_, Some(Ruling::TooFew { have, need })) => format!(
-            "has no verdict: {} a side of the {need} that this many comparisons need; so far {shown}",
+            "has no verdict: {} on each side, and this many comparisons need {need}; so far {shown}",
             counted(have, "round")
         ),
         _ => format!("{moves}: {shown}"),
     }
 }
 
-/// The setting of all lines, where they have one and the same.
+/// The setting of all lines, if they have the same one.
 pub(super) fn one_setting<'a>(lines: &[&'a Line]) -> Option<&'a str> {
     let first = lines.first()?.settings.first()?;
     let is_only = |line: &&Line| line.settings.len() == 1 && line.settings[0].text == first.text;
@@ -96,12 +95,12 @@ pub(super) fn change(together: &Together) -> String {
     format!("{}{MATTERS}{}", shown(change.value), interval.unwrap_or_default())
 }
 
-/// A size on a scale on which no change is zero.
+/// A size on a scale where no change is zero.
 pub(super) fn from_none(scale: Scale, size: f64) -> f64 {
     if scale == Scale::Ratio { size - 1.0 } else { size }
 }
 
-/// Sizes without their directions, from the smallest to the largest.
+/// The range of sizes, without directions.
 fn sizes(scale: Scale, all: impl Iterator<Item = f64>) -> String {
     let (low, high) =
         all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), size| (low.min(size), high.max(size)));
@@ -127,7 +126,7 @@ fn in_settings(line: &Line, unit: Unit) -> String {
     line.settings.iter().filter_map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// The settings that a line says nothing about, since the old runs have values there and the new ones have none.
+/// The settings without new values, which a line says nothing about.
 fn lost(line: &Line) -> String {
     let all: Vec<String> = line.lost().map(|(setting, why)| format!("{setting} (new {why})")).collect();
     if all.is_empty() { String::new() } else { format!(", without {}", all.join(", ")) }
@@ -139,10 +138,10 @@ fn missing(line: &Line) -> String {
         let [old, new] = one.failure.each_ref().map(Option::as_deref);
         old.map(|why| format!("old {why}")).or_else(|| new.map(|why| format!("new {why}")))
     };
-    line.settings.iter().find_map(of).unwrap_or_else(|| "no round has values of all settings".into())
+    line.settings.iter().find_map(of).unwrap_or_else(|| "no round has values for all settings".into())
 }
 
-/// How many rounds, or runs, might decide lines that are undecided.
+/// How many rounds or runs might decide undecided lines.
 fn how_to_decide(lines: &[&Line], together: &Together) -> String {
     let new_run = |line: &&Line| match line.ruling {
         Some(Ruling::Undecided { new_run, .. }) => new_run.filter(|run| run.rounds <= HOPELESS),
@@ -155,25 +154,25 @@ fn how_to_decide(lines: &[&Line], together: &Together) -> String {
         let Estimate { alpha, .. } = together.change;
         return match basis {
             Basis::Pairs => {
-                format!("with {} a side each would count as one value", counted(fewest_each(alpha), "run"))
+                format!("with {} on each side, each would count as one value", counted(fewest_each(alpha), "run"))
             }
-            _ => "no number of rounds can be foretold to decide it".into(),
+            _ => "no prediction of how many rounds would decide it".into(),
         };
     };
     let all_show = |goal: Goal| known.iter().all(|run| run.goal == goal);
     let goal = match () {
         () if all_show(Goal::Same) => "show that it does not matter",
-        () if all_show(Goal::Difference) => "show that there is a change",
+        () if all_show(Goal::Difference) => "show a change",
         () => "decide it",
     };
     let what = if basis == Basis::Runs { "run" } else { "round" };
     let count = if least == most { counted(most, what) } else { format!("{least} to {most} {what}s") };
     let rest = match lines.len() - known.len() {
         0 => String::new(),
-        open => format!(", and for {open} no number can be foretold"),
+        open => format!(", with no prediction for {open}"),
     };
     match basis {
-        Basis::Runs => format!("{count} a side might {goal}{rest}"),
+        Basis::Runs => format!("{count} on each side might {goal}{rest}"),
         _ => format!("runs of {count} might {goal}{rest}"),
     }
 }

@@ -13,14 +13,14 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis that shows all these values; none where no value is above zero or there is no room.
+    /// An axis for all these values; none if no value is above zero or there is no room.
     pub fn over(values: impl IntoIterator<Item = f64>, unit: Unit, columns: usize) -> Option<Axis> {
         let positive = values.into_iter().filter(|value| *value > 0.0);
         let last = columns.checked_sub(1).filter(|last| *last > 6)?;
         Some(Axis { columns, places: Places::over(Range::Ratio, positive, unit, (0.0, last as f64))? })
     }
 
-    /// How many columns it takes.
+    /// Its width in columns.
     pub fn columns(&self) -> usize {
         self.columns
     }
@@ -36,13 +36,13 @@ impl Axis {
         let mut ticks = vec!['─'; self.columns];
         let mut free_from = 0;
         let roomy = self.places.ticks(|label| width(label) as f64 + 1.0);
-        // Where there is room for one label alone, ticks without a label tell more than none.
+        // If there is room for only one label, ticks without labels are better than none.
         let close = || self.places.ticks(|label| width(label) as f64 * 0.73);
         for tick in if roomy.len() > 1 { roomy } else { close() } {
             let column = tick.at.round() as usize;
             ticks[column] = '┼';
             let length = width(&tick.label);
-            // A label that meets the one before it moves aside as far as it still stands above its tick.
+            // A label that touches the previous one moves aside, as long as it is still above its tick.
             let middle = column.saturating_sub(length / 2).min(self.columns.saturating_sub(length));
             let start = middle.max(free_from);
             if start <= column && start + length <= self.columns {
@@ -54,7 +54,7 @@ impl Axis {
         (labels.into_iter().collect(), ticks.into_iter().collect())
     }
 
-    /// The dot and the line of its interval, or else the single values.
+    /// The dot with the line of its interval, or with the single values.
     pub fn draw(&self, value: f64, interval: Option<(f64, f64)>, points: &[f64]) -> String {
         let mut cells = vec![' '; self.columns];
         if value <= 0.0 || !value.is_finite() {
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(words(&axis.drawn().0), ["10.0", "ms", "10.5", "ms"]);
         assert!(axis.draw(0.0101, None, &[0.0099]).contains('·'));
         assert!(Axis::over([0.0], Unit::Seconds, 30).is_none());
-        // Numbers that only a damaged file holds are drawn all the same.
+        // Numbers that only a damaged file contains are drawn too.
         for ends in [[1.0, f64::MAX], [5e-324, 1.0], [5e-324, f64::MAX], [5e-324; 2]] {
             let axis = Axis::over(ends, Unit::Seconds, 30).unwrap();
             assert_eq!((width(&axis.drawn().1), width(&axis.draw(1.0, None, &ends))), (30, 30), "{ends:?}");

@@ -1,27 +1,26 @@
-//! What a verb gives to be shown, a document for people and its findings for programs, and how the person wants the
-//! document to look.
+//! What a verb has to show: a document for people and findings for programs; and how the document should look.
 
 use serde::Serialize;
 
 use super::Document;
 
-/// How a document for people looks.
+/// How a document should look.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
     /// Columns; fewer than 40 count as 40.
     pub width: usize,
-    /// Whether colours help.
+    /// Whether to use colours.
     pub style: Style,
-    /// What drawings are made of.
+    /// The characters to draw with.
     pub glyphs: Glyphs,
     /// How much of it a terminal shows.
     pub extent: Extent,
-    /// Where what is shown lies, as the person would type it.
+    /// The path of what is shown, as the user would type it.
     pub place: String,
 }
 
 impl Default for Look {
-    /// What any pipe can take.
+    /// A look that suits any pipe.
     fn default() -> Look {
         Look {
             width: 80,
@@ -33,55 +32,55 @@ impl Default for Look {
     }
 }
 
-/// Whether colours help.
+/// Whether to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Text alone.
+    /// Text only.
     Plain,
-    /// Colours beside the words; they never say anything that the words do not.
+    /// Colours, which never say more than the words.
     Colour,
 }
 
-/// What drawings are made of.
+/// The characters to draw with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Glyphs {
     /// Any character.
     Unicode,
-    /// Only what every terminal has.
+    /// ASCII only.
     Ascii,
 }
 
 /// How much of a document a terminal shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Extent {
-    /// The answer, in a screen.
+    /// The answer, on one screen.
     #[default]
     Brief,
     /// Everything.
     Full,
 }
 
-/// What a verb found: a document for people, and itself for programs.
+/// The findings of a verb: a document for people, and data for programs.
 pub trait Findings {
-    /// Name and version of the shape in which programs get it.
+    /// The name and version of their JSON schema.
     const SCHEMA: &'static str;
 
-    /// What people read.
+    /// The document for people.
     fn document(&self, look: &Look) -> Document;
 
-    /// The answer alone, in a screen, and where the rest is; none where the document is no longer than that.
+    /// The answer alone, on one screen, with a pointer to the rest; none if the document is no longer than that.
     fn brief(&self, look: &Look) -> Option<Document> {
         let _ = look;
         None
     }
 
-    /// What programs read, which is what was found.
+    /// The data for programs.
     fn data(&self) -> impl Serialize;
 
-    /// The names of formats that only these findings have, such as rows of a table.
+    /// The names of formats that only these findings have, such as `csv`.
     const FURTHER: &'static [&'static str] = &[];
 
-    /// What was found in one of these.
+    /// The findings in one of these formats.
     fn further(&self, format: &str) -> Option<String> {
         let _ = format;
         None

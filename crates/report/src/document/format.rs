@@ -1,16 +1,16 @@
-//! The list of formats that every verb has, each with its renderer.
+//! The formats of every verb, each with its renderer.
 
 use serde::Serialize;
 
 use super::{Document, Extent, Findings, Look, html, json, markdown, terminal};
 
-/// What was found, in the format with this name; none where there is no such format of it.
+/// The findings in the format with this name; none if they have no such format.
 pub fn shown<F: Findings>(findings: &F, format: &str, look: &Look) -> Option<String> {
     let common = FORMATS.iter().find(|one| one.name == format);
     common.map(|one| one.render(findings, look)).or_else(|| findings.further(format))
 }
 
-/// A table for other programs, as RFC 4180 quotes it: its head, whose columns have commas between them, and its rows.
+/// A table for other programs, quoted as in RFC 4180: the column names, separated by commas, and the rows.
 pub fn csv<R: Serialize>(head: &str, rows: impl IntoIterator<Item = R>) -> Option<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(head.split(',')).ok()?;
@@ -18,22 +18,22 @@ pub fn csv<R: Serialize>(head: &str, rows: impl IntoIterator<Item = R>) -> Optio
     String::from_utf8(writer.into_inner().ok()?).ok()
 }
 
-/// A format in which every verb can show what it found.
+/// A format that every verb has.
 pub struct Format {
     /// Its name after `--format`.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// One line of description.
     pub description: &'static str,
-    /// What makes it of the document; none where it is the findings themselves.
+    /// Renders the document; none if the format is the findings themselves.
     render: Option<fn(&Document, &Look) -> String>,
-    /// What it does with the answer alone.
+    /// How it uses the brief answer.
     brief: Brief,
 }
 
-/// What a format does with the answer alone.
+/// How a format uses the brief answer.
 #[derive(Clone, Copy)]
 enum Brief {
-    /// It shows that, unless everything is asked for.
+    /// It shows nothing else, unless the full document is requested.
     Alone,
     /// It begins with it.
     First,
@@ -41,17 +41,17 @@ enum Brief {
     Unused,
 }
 
-/// Every format that all verbs have, the one for people first.
+/// The formats of every verb, the one for people first.
 pub static FORMATS: [Format; 4] = [
     Format {
         name: "terminal",
-        description: "what a person reads at a terminal",
+        description: "text for a terminal",
         render: Some(terminal::render),
         brief: Brief::Alone,
     },
     Format {
         name: "html",
-        description: "one page for a browser: the answer in a screen, then everything behind it; one file, no network",
+        description: "one page for a browser: the answer first, then everything else; one file, no network",
         render: Some(html::render),
         brief: Brief::Unused,
     },
@@ -63,14 +63,14 @@ pub static FORMATS: [Format; 4] = [
     },
     Format {
         name: "json",
-        description: "everything that was found, with its numbers, for other programs",
+        description: "all findings with their numbers, for other programs",
         render: None,
         brief: Brief::Unused,
     },
 ];
 
 impl Format {
-    /// What was found, in this format.
+    /// The findings in this format.
     pub fn render<F: Findings>(&self, findings: &F, look: &Look) -> String {
         let Some(render) = self.render else { return json::render(findings) };
         let brief = match self.brief {

@@ -1,5 +1,4 @@
-//! What was found, for other programs: the findings themselves in base units with full precision, behind the name and
-//! version of their shape.
+//! The findings for other programs, in base units with full precision, with the name and version of their schema.
 
 use serde::{Serialize, Serializer};
 
@@ -14,7 +13,7 @@ struct File<T> {
     data: T,
 }
 
-/// Names and texts as the fields of an object.
+/// Names and texts as fields of an object.
 pub(crate) fn by_name<S: Serializer>(pairs: &[(String, String)], to: S) -> Result<S::Ok, S::Error> {
     to.collect_map(pairs.iter().map(|(name, text)| (name, text)))
 }

@@ -1,10 +1,9 @@
-//! A document for an issue, a wiki, or a comment on a pull request, in GitHub's Markdown: what must not be believed and
-//! the answer first, what can be folded away last.
+//! A document for an issue, a wiki, or a comment on a pull request, in GitHub's Markdown: suspects and the answer first,
+//! folded parts last.
 //!
-//! Texts are shown as they are and never as markup: see [`escaped`]. A comment may have no more than 65,536 characters;
-//! where there is more to say, the last rows of tables are left out, and it is said how many. It is read in two ways: as
-//! GitHub shows it, and as it stands in an editor or a mail. So what needs no escaping has none, and tables have their
-//! columns under each other.
+//! Texts are shown unchanged and never as markup: see [`escaped`]. A comment may have at most 65,536 characters; a longer
+//! document loses the last rows of its tables, and says how many. People also read the source, in an editor or a mail,
+//! so nothing is escaped without need, and table columns are aligned.
 
 use std::fmt::Write as _;
 
@@ -12,9 +11,9 @@ use super::{Block, Cell, Cells, Detail, Document, Folded, Item, Look, Table, Ton
 use crate::report::text::{left, right, width};
 use crate::units::counted;
 
-/// What GitHub takes in one comment, in characters.
+/// The most characters that GitHub accepts in one comment.
 pub const LONGEST: usize = 65_536;
-/// Tables with wider lines are not padded: they would wrap, and a comment has room for so many characters.
+/// Tables with wider lines are not padded: they would wrap, and padding uses up the characters of a comment.
 const WIDEST_LINE: usize = 140;
 
 /// The document as Markdown.
@@ -26,12 +25,12 @@ pub fn render(document: &Document, _: &Look) -> String {
         if over == 0 || limit == 0 {
             return text;
         }
-        // What follows the tables needs this much.
+        // Room for what follows the tables.
         limit = limit.saturating_sub(over + 100);
     }
 }
 
-/// The document, with rows of tables as long as what stands before them has no more characters than this.
+/// The document, without the rows of tables beyond this many characters.
 fn within(document: &Document, limit: usize) -> String {
     let mut page = Page { text: String::new(), limit, left_out: 0 };
     page.paragraph(&format!("## {}", escaped(&document.title)));
@@ -60,7 +59,7 @@ fn within(document: &Document, limit: usize) -> String {
             page.text.truncate(before);
         }
     }
-    // What is folded away comes last: where a comment has no room for all, rows of it go first.
+    // Folded parts come last, so that they lose rows first.
     for (of, part) in folded {
         let title = if of.is_empty() { part.title.clone() } else { format!("{of}: {}", part.title) };
         let _ = writeln!(page.text, "<details>\n<summary>{}</summary>\n", escaped(&title));
@@ -70,7 +69,7 @@ fn within(document: &Document, limit: usize) -> String {
     if page.left_out > 0 {
         let rows = counted(page.left_out, "row");
         page.paragraph(&format!(
-            "_{rows} of tables left out, since a comment has no room for them; JSON has all._"
+            "_{rows} of tables left out to fit a comment: see `--format json`._"
         ));
     }
     page.text
@@ -90,7 +89,7 @@ fn blocks<'a>(page: &mut Page, all: &'a [Block], of: &'a str, later: &mut Vec<(&
             Block::Copy(lines) => page.code(lines),
             Block::Beside(all) => blocks(page, all, of, later),
             Block::Picture(_) | Block::Rounds(_) => {}
-            // What explains drawings goes with them.
+            // The explanation of drawings is left out with them.
             Block::Folded(folded) if folded.blocks.iter().any(|one| matches!(one, Block::Rounds(_))) => {}
             Block::Folded(folded) => later.push((of, folded)),
         }
@@ -108,7 +107,7 @@ fn item(item: &Item) -> String {
     parts.collect::<Vec<_>>().join(" ")
 }
 
-/// The longest row of backticks in a text.
+/// The longest run of backticks in a text.
 fn backticks(text: &str) -> usize {
     text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0)
 }
@@ -121,7 +120,7 @@ fn in_code(text: &str) -> String {
     format!("{fence}{pad}{text}{pad}{fence}")
 }
 
-/// Rows for which a comment has no room are counted instead.
+/// Rows that do not fit into a comment are counted instead.
 fn table(page: &mut Page, table: &Table) {
     if !table.title.is_empty() {
         page.paragraph(&format!("**{}**", sentence(&table.title)));
@@ -167,7 +166,7 @@ fn table(page: &mut Page, table: &Table) {
 
 fn cell(cell: &Cell) -> String {
     let text = match cell.measured {
-        // A range is an interval only between brackets.
+        // In running text, an interval needs brackets.
         Some(_) if !cell.interval.is_empty() && !cell.interval.starts_with('[') => {
             format!("{} [{}]", cell.text, cell.interval.replace('–', ", "))
         }
@@ -183,9 +182,9 @@ fn cell(cell: &Cell) -> String {
 /// Markdown under construction.
 struct Page {
     text: String,
-    /// How many characters there may be before rows of tables are left out.
+    /// The number of characters after which rows of tables are left out.
     limit: usize,
-    /// How many rows were.
+    /// The number of rows left out.
     left_out: usize,
 }
 
@@ -204,7 +203,7 @@ impl Page {
         }
     }
 
-    /// What may be copied, into a shell or a file. Nothing in it is markup, so nothing is escaped: only the fence must be longer
+    /// Lines to copy into a shell or a file. They contain no markup, so nothing is escaped; only the fence must be longer
     /// than any in the text.
     fn code(&mut self, lines: &[String]) {
         let text = lines.join("\n");
@@ -213,8 +212,8 @@ impl Page {
     }
 }
 
-/// A text as it stands in prose and in tables, whatever it holds: no markup, no HTML, no mention of a person or an issue,
-/// no link, no end of a table's cell, no beginning of a list.
+/// A text escaped for prose and tables: without markup, HTML, mentions of people or issues, links, ends of table cells,
+/// or beginnings of lists.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
@@ -225,7 +224,7 @@ pub(crate) fn escaped(text: &str) -> String {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            // A character without width keeps names and numbers from being looked up.
+            // A zero-width character prevents mentions and references.
             '@' | '#' => {
                 out.push(letter);
                 out.push_str("&#8203;");
@@ -235,7 +234,7 @@ pub(crate) fn escaped(text: &str) -> String {
                 out.push(letter);
                 out.push_str("&#8203;");
             }
-            // Within a word it is no markup, and names are full of it.
+            // Within a word it is not markup, and names are full of it.
             '_' if before.is_some_and(char::is_alphanumeric) && next.is_some_and(char::is_alphanumeric) => {
                 out.push('_');
             }
@@ -243,7 +242,7 @@ pub(crate) fn escaped(text: &str) -> String {
                 out.push('\\');
                 out.push(letter);
             }
-            // What begins a list or a line, at the beginning and before a space or its like.
+            // At the beginning, these start a list or a rule.
             '-' | '+' | '=' if before.is_none() && next.is_none_or(|next| next == ' ' || next == letter) => {
                 out.push('\\');
                 out.push(letter);
@@ -261,13 +260,12 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// Whether a text so far would be the number of a list's item.
+/// Whether the text so far would be the number of a list item.
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A sentence of the report, in which metrics and labels stand in backticks: labels come from outside and may hold
-/// some of their own.
+/// A sentence without its backticks, which mark metrics and labels: labels come from outside and may contain more.
 pub(crate) fn sentence(text: &str) -> String {
     escaped(&text.replace('`', ""))
 }

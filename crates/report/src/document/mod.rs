@@ -1,19 +1,19 @@
-//! What a verb says, as one document whatever it will look like: titles, paragraphs, facts, lists, tables, pictures,
-//! what can be copied, and parts that are folded where a format can fold. Plain data; a renderer for each format
-//! turns it into text and knows nothing of what it is about.
+//! What a verb says, as one document for all formats: titles, paragraphs, facts, lists, tables, pictures, lines to copy,
+//! and parts that are folded where a format can fold. Plain data; the renderer of each format turns it into text without
+//! knowing its subject.
 //!
-//! **A new verb** needs a builder: a function from its findings to a [`Document`]. The answer stands in
-//! [`Document::answer`], everything behind it in [`Document::sections`], the most important first. What must not be
-//! believed goes to [`Document::alarms`], which every format shows first. Findings become cells through [`Cell`]'s
-//! constructors, so that a number never travels without its unit and interval: [`Column::measured`] takes a whole
-//! column of estimates and brings them to one unit. Then [`Findings`] joins the builder with the findings themselves,
-//! which are what JSON holds: they derive `Serialize`. What a terminal shows first is a smaller document of the same
-//! findings, [`Findings::brief`], which [`fitted`] keeps to a screen.
+//! **A new verb** needs a builder: a function from its findings to a [`Document`]. The answer goes into
+//! [`Document::answer`], everything else into [`Document::sections`], the most important first. Suspects go into
+//! [`Document::alarms`], which every format shows first. Findings become cells through [`Cell`]'s constructors, so that
+//! a number never travels without its unit and interval: [`Column::measured`] brings a whole column of estimates to one
+//! unit. Then [`Findings`] joins the builder with the findings themselves, which JSON contains: they derive `Serialize`.
+//! A terminal first shows a smaller document of the same findings, [`Findings::brief`], which [`fitted`] keeps to one
+//! screen.
 //!
-//! **A new format** needs a renderer: a function of a document, and a line in [`FORMATS`].
+//! **A new format** needs a renderer, which is a function of a document, and a line in [`FORMATS`].
 //!
-//! Texts come in plain, with what a person would type between backticks; the constructors here take out whatever
-//! could fool a terminal, and each renderer escapes for its own format. Deliberately absent: deciding anything.
+//! Texts come in plain, with code between backticks. The constructors here remove everything that could fool a terminal,
+//! and each renderer escapes for its own format. Deliberately absent: decisions.
 
 pub(crate) mod axis;
 mod findings;
@@ -37,18 +37,18 @@ use crate::report::picture::Picture;
 use crate::report::text::clean;
 use crate::verdict::Kind;
 
-/// What a person reads.
+/// What people read.
 #[derive(Debug, Clone, Default)]
 pub struct Document {
-    /// What it is about.
+    /// Its title.
     pub title: String,
-    /// What stands beside the title, each in a few words: a version, a run, a moment.
+    /// Short texts next to the title: a version, a run, a time.
     pub about: Vec<String>,
-    /// What, where, how: a name and a text each.
+    /// The head: names, each with a text.
     pub head: Vec<(String, String)>,
-    /// What must not be believed; counted from 1, as cells and words refer to it.
+    /// Suspects, counted from 1, as cells and texts refer to them.
     pub alarms: Vec<Item>,
-    /// What it comes to.
+    /// The answer.
     pub answer: Vec<Block>,
     /// Everything else.
     pub sections: Vec<Section>,
@@ -59,51 +59,51 @@ pub struct Document {
 /// A part with a title.
 #[derive(Debug, Clone)]
 pub struct Section {
-    /// A word for it, by which a page leads there.
+    /// A word for it, used as its anchor.
     pub name: String,
-    /// What it is about.
+    /// Its title.
     pub title: String,
-    /// What is said.
+    /// Its contents.
     pub blocks: Vec<Block>,
 }
 
-/// What a document is made of.
+/// An element of a document.
 #[derive(Debug, Clone)]
 pub enum Block {
-    /// The title of what follows.
+    /// The title of the following blocks.
     Title(String),
     /// A paragraph.
     Words(Tone, String),
-    /// Names and what they are.
+    /// Names with their texts.
     Facts(Vec<(String, String)>),
-    /// Points, each on its own.
+    /// A list of points.
     List(Vec<Item>),
     /// A table.
     Table(Table),
-    /// Lines that can be copied into a shell or a file.
+    /// Lines to copy into a shell or a file.
     Copy(Vec<String>),
-    /// A picture, where a format can show one; what it shows stands in words and tables too.
+    /// A picture, if the format can show one; words and tables say the same.
     Picture(Box<Picture>),
-    /// Raw rounds over time, where a format can show them.
+    /// Raw rounds over time, if the format can show them.
     Rounds(Rounds),
-    /// What is seen together, where there is room beside each other.
+    /// Blocks shown side by side, if there is room.
     Beside(Vec<Block>),
-    /// What is folded away where a format can fold.
+    /// Blocks that are folded if the format can fold.
     Folded(Folded),
 }
 
-/// What is folded away.
+/// Folded blocks.
 #[derive(Debug, Clone)]
 pub struct Folded {
-    /// What is in it.
+    /// Their title.
     pub title: String,
-    /// Where it is shown.
+    /// Which formats show them.
     pub shown: Shown,
-    /// What is in it.
+    /// The blocks.
     pub blocks: Vec<Block>,
 }
 
-/// Which formats show it.
+/// Which formats show folded blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
     /// All of them.
@@ -115,38 +115,38 @@ pub enum Shown {
 /// A point of a list.
 #[derive(Debug, Clone, Default)]
 pub struct Item {
-    /// What its mark is for the eye.
+    /// The tone of its mark.
     pub tone: Tone,
     /// A word before it: a state, an outcome.
     pub mark: String,
-    /// Whom or what it is about.
+    /// Its name.
     pub name: String,
-    /// What is said.
+    /// Its text.
     pub text: String,
-    /// What else is said of it.
+    /// Details below the text.
     pub details: Vec<Detail>,
     /// The subject with which a page hides it.
     pub subject: Option<String>,
 }
 
-/// What is said below a point.
+/// A detail below a point.
 #[derive(Debug, Clone)]
 pub enum Detail {
     /// Words.
     Words(String),
-    /// What can be copied, behind a word that says what it is.
+    /// A line to copy, after a word that names it.
     Copy(&'static str, String),
 }
 
-/// What something is for the eye, beside what the words say.
+/// The visual emphasis of a text, in addition to its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tone {
     /// Nothing special.
     #[default]
     Plain,
-    /// To be seen first.
+    /// Emphasised.
     Strong,
-    /// Helps reading and is not read.
+    /// Secondary.
     Faint,
     /// A difference for the worse.
     Worse,
@@ -158,14 +158,14 @@ pub enum Tone {
     Good,
     /// Not as it should be.
     Bad,
-    /// Open, or to be looked at.
+    /// Undecided, or a warning.
     Open,
-    /// Not to be believed, or broken.
+    /// Suspect, or broken.
     Alarm,
 }
 
 impl Tone {
-    /// What a verdict of this kind is for the eye.
+    /// The tone of a verdict.
     pub fn of(kind: Kind) -> Tone {
         match kind {
             Kind::Slower | Kind::Worse => Tone::Worse,
@@ -185,35 +185,35 @@ impl Document {
         Document { title: clean(title), ..Document::default() }
     }
 
-    /// Adds a line to what stands before the answer, unless it would be empty.
+    /// Adds a line to the head, unless it is empty.
     pub fn fact(&mut self, name: &str, text: &str) {
         if !text.is_empty() {
             self.head.push((clean(name), clean(text)));
         }
     }
 
-    /// The same with the answer of another document before its own.
+    /// This document, led by the answer of another one.
     fn led_by(mut self, brief: Document) -> Document {
         let at_length = std::mem::replace(&mut self.answer, brief.answer);
-        self.sections.insert(0, Section::of("At length", at_length));
+        self.sections.insert(0, Section::of("Details", at_length));
         self
     }
 }
 
 impl Section {
-    /// A part whose title is the word that leads there.
+    /// A section whose title is also its anchor.
     pub fn of(title: &str, blocks: Vec<Block>) -> Section {
         Section { name: clean(title), title: clean(title), blocks }
     }
 }
 
 impl Block {
-    /// The title of what follows.
+    /// The title of the following blocks.
     pub fn title(text: impl AsRef<str>) -> Block {
         Block::Title(clean(text.as_ref()))
     }
 
-    /// A title with what stands below it; neither where nothing does.
+    /// A title with its blocks; nothing if they are empty.
     pub fn titled(title: impl AsRef<str>, blocks: Vec<Block>) -> Vec<Block> {
         match blocks.iter().all(Block::is_empty) {
             true => Vec::new(),
@@ -226,34 +226,34 @@ impl Block {
         Block::Words(Tone::Plain, clean(text.as_ref()))
     }
 
-    /// A paragraph that helps to read what stands above it.
+    /// A paragraph that explains the block above.
     pub fn note(text: impl AsRef<str>) -> Block {
         Block::Words(Tone::Faint, clean(text.as_ref()))
     }
 
-    /// Points that are a sentence each.
+    /// A list of sentences.
     pub fn sentences<T: AsRef<str>>(all: impl IntoIterator<Item = T>) -> Block {
         Block::List(all.into_iter().map(|text| Item::of(text.as_ref())).collect())
     }
 
-    /// Names and what they are.
+    /// Names with their texts.
     pub fn facts<T: AsRef<str>>(all: impl IntoIterator<Item = (T, T)>) -> Block {
         Block::Facts(
             all.into_iter().map(|(name, text)| (clean(name.as_ref()), clean(text.as_ref()))).collect(),
         )
     }
 
-    /// Lines that can be copied.
+    /// Lines to copy.
     pub fn copy<T: AsRef<str>>(lines: impl IntoIterator<Item = T>) -> Block {
         Block::Copy(lines.into_iter().map(|line| copied(line.as_ref())).collect())
     }
 
-    /// What is folded away where a format can fold, and shown by all.
+    /// Blocks that are folded where a format can fold, and shown by all.
     pub fn folded(title: impl AsRef<str>, blocks: Vec<Block>) -> Block {
         Block::Folded(Folded { title: clean(title.as_ref()), shown: Shown::Everywhere, blocks })
     }
 
-    /// What only formats show that can fold it away.
+    /// Blocks that only formats show that can fold.
     pub fn hidden(title: impl AsRef<str>, blocks: Vec<Block>) -> Block {
         Block::Folded(Folded { title: clean(title.as_ref()), shown: Shown::WhereFolded, blocks })
     }
@@ -263,7 +263,7 @@ impl Block {
         Block::Picture(Box::new(picture))
     }
 
-    /// Whether there is anything to show.
+    /// Whether there is nothing to show.
     pub fn is_empty(&self) -> bool {
         match self {
             Block::Title(_) | Block::Words(..) | Block::Picture(_) | Block::Rounds(_) => false,
@@ -277,7 +277,7 @@ impl Block {
     }
 }
 
-/// A line to be copied: its indentation is part of it.
+/// A line to copy, with its indentation.
 fn copied(line: &str) -> String {
     let indent = line.len() - line.trim_start_matches(' ').len();
     format!("{}{}", " ".repeat(indent), clean(line))
@@ -289,23 +289,23 @@ impl Item {
         Item { text: clean(text.as_ref()), ..Item::default() }
     }
 
-    /// Whom or what it is about.
+    /// The same with a name.
     pub fn named(self, name: impl AsRef<str>) -> Item {
         Item { name: clean(name.as_ref()), ..self }
     }
 
-    /// A word before it, and what that is for the eye.
+    /// The same with a word before it, and its tone.
     pub fn marked(self, tone: Tone, mark: impl AsRef<str>) -> Item {
         Item { tone, mark: clean(mark.as_ref()), ..self }
     }
 
-    /// What else is said of it.
+    /// The same with a detail.
     pub fn detail(mut self, text: impl AsRef<str>) -> Item {
         self.details.push(Detail::Words(clean(text.as_ref())));
         self
     }
 
-    /// What can be copied, behind a word that says what it is.
+    /// The same with a line to copy, after a word that names it.
     pub fn copy(mut self, what: &'static str, text: impl AsRef<str>) -> Item {
         self.details.push(Detail::Copy(what, copied(text.as_ref())));
         self

@@ -1,5 +1,4 @@
-//! Lines of a page: pieces with tones, which become colours where they are asked for. Widths are
-//! settled before colours come in, so that they cannot disturb them.
+//! Lines of a page: pieces with tones, which become colours if requested. Widths are computed before colours are added.
 
 use super::{Glyphs, Look, Style, Tone};
 use crate::report::text::{shorten, width, wrap};
@@ -24,7 +23,7 @@ pub struct Page {
     pub width: usize,
     style: Style,
     glyphs: Glyphs,
-    /// The columns of tables of which it was said that there is no room for them.
+    /// Table columns already reported as left out for lack of room.
     pub left_out: Vec<String>,
 }
 
@@ -35,7 +34,7 @@ impl Page {
         Page { text, width: look.width.max(40), style: look.style, glyphs: look.glyphs, left_out }
     }
 
-    /// Adds a line of pieces; what does not fit is cut.
+    /// Adds a line of pieces, cut to the width.
     pub fn line(&mut self, pieces: &[(Tone, &str)]) {
         let mut room = self.width;
         let last = pieces.iter().rposition(|(_, text)| !text.trim_end().is_empty());
@@ -58,7 +57,7 @@ impl Page {
         }
     }
 
-    /// Adds a line that is not cut, since it is to be copied.
+    /// Adds a line to copy, which is not cut.
     pub fn uncut(&mut self, text: &str) {
         self.text.push_str(text);
         self.text.push('\n');
@@ -71,14 +70,14 @@ impl Page {
         }
     }
 
-    /// Adds a title between two empty lines' worth of room.
+    /// Adds a title with a rule, after an empty line.
     pub fn title(&mut self, tone: Tone, text: &str) {
         self.gap();
         let rule = self.width.saturating_sub(width(text) + 1);
         self.line(&[(tone, text), (Tone::Faint, &format!(" {}", "─".repeat(rule)))]);
     }
 
-    /// Adds a title with what is written below it; neither where nothing is.
+    /// Adds a title with the contents below it; nothing if they are empty.
     pub fn section(&mut self, title: &str, write: impl FnOnce(&mut Page)) {
         let before = self.text.len();
         self.title(Tone::Strong, title);
@@ -89,18 +88,18 @@ impl Page {
         }
     }
 
-    /// Adds a text in as many lines as it needs, behind `first`, which stands in the first only.
+    /// Adds a text in as many lines as it needs; `first` begins the first line, and the others are indented.
     pub fn paragraph(&mut self, tone: Tone, first: &str, text: &str) {
         self.hanging(&[(Tone::Plain, first)], width(first), tone, text);
     }
 
-    /// Adds a text in as many lines as it needs, the first of which stands out to the left: names that a stranger chose
-    /// begin no line of their own.
+    /// Adds a text in as many lines as it needs, all but the first indented, so that a name from outside cannot look like
+    /// a new line of the page.
     pub fn outdented(&mut self, tone: Tone, text: &str) {
         self.hanging(&[], 2, tone, text);
     }
 
-    /// Adds a text in as many lines as it needs, the first behind pieces and the others behind so many spaces.
+    /// Adds a text in as many lines as it needs; pieces begin the first line, and the others are indented by so much.
     pub fn hanging(&mut self, first: &[(Tone, &str)], indent: usize, tone: Tone, text: &str) {
         let indent = " ".repeat(indent);
         for (index, line) in wrap("", text, self.width.saturating_sub(indent.len())).iter().enumerate() {
@@ -109,18 +108,18 @@ impl Page {
         }
     }
 
-    /// How many lines there are.
+    /// The number of lines.
     pub fn lines(&self) -> usize {
         self.text.lines().count()
     }
 
-    /// Adds what another page holds, behind an empty line.
+    /// Adds the contents of another page, after an empty line.
     pub fn append(&mut self, other: Page) {
         self.gap();
         self.text.push_str(&other.text);
     }
 
-    /// Adds a title that divides what stands below another one.
+    /// Adds a title below a section's title.
     pub fn heading(&mut self, text: &str) {
         self.gap();
         self.paragraph(Tone::Strong, "", text);
@@ -137,7 +136,7 @@ impl Page {
     }
 }
 
-/// The nearest character that every terminal has, in the same column.
+/// The nearest ASCII character, of the same width.
 fn ascii(letter: char) -> char {
     match letter {
         letter if letter.is_ascii() => letter,

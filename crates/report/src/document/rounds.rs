@@ -1,4 +1,4 @@
-//! Raw rounds over time as small drawings, one a cell: plain data, for formats that can draw them.
+//! Raw rounds over time as small drawings, one for each cell: plain data for formats that can draw them.
 
 use crate::axis::Axis;
 use crate::units::Scale;
@@ -6,14 +6,14 @@ use crate::units::Scale;
 /// The drawings of a metric in a setting.
 #[derive(Debug, Clone)]
 pub struct Rounds {
-    /// What is drawn.
+    /// Their title.
     pub title: String,
-    /// One of each cell.
+    /// One for each cell.
     pub drawings: Vec<Drawing>,
 }
 
 impl Rounds {
-    /// How many values there are.
+    /// The number of values.
     pub fn values(&self) -> usize {
         self.drawings.iter().map(|drawing| drawing.points).sum()
     }
@@ -22,26 +22,26 @@ impl Rounds {
 /// The rounds of one cell.
 #[derive(Debug, Clone)]
 pub struct Drawing {
-    /// What stands above it.
+    /// Its heading.
     pub name: String,
-    /// Whose it is.
+    /// The label of its subject.
     pub label: String,
-    /// What there is to see, for whoever does not.
+    /// A text for readers who cannot see it.
     pub alternative: String,
-    /// How many points there are.
+    /// The number of points.
     pub points: usize,
-    /// How many rounds a point stands for.
+    /// The number of rounds in a point.
     pub step: usize,
     /// A path through the medians.
     pub line: String,
-    /// The area from the smallest to the largest value, where a point stands for several rounds.
+    /// The area from the smallest to the largest value, if a point has several rounds.
     pub band: Option<String>,
-    /// Where the median of all rounds lies.
+    /// A path along the median of all rounds.
     pub middle: String,
     /// The ends of the axis with their unit.
     pub ends: [String; 2],
-    /// For the script: from values to heights.
+    /// For the script: maps values to heights.
     pub axis: Axis,
-    /// For the script: in which unit values are told.
+    /// For the script: the unit of shown values.
     pub scale: Scale,
 }

@@ -1,17 +1,17 @@
-//! What fits a screen: of the points that could be told, as many as there is room for, the most important first.
+//! Fits a document to one screen: as many points as there is room for, the most important first.
 
 use std::collections::BTreeSet;
 
 use super::{Document, Item, Look, Style, terminal};
 use crate::report::text::wrap;
 
-/// Lines of a screen, but for the one in which a verb says where it wrote something.
+/// Lines of a screen, minus the one in which a verb says where it wrote something.
 const LINES: usize = 39;
-/// Points that are tried: so many never fit.
+/// Points to try; so many never fit.
 const TRIED: usize = 60;
 
-/// A document with as many of these points as let it fit a screen, those of the lowest rank first; they stay in their
-/// order. `whole` makes it of them and of how many were left out.
+/// A document with as many of these points as fit on one screen, those of the lowest rank first, in their original order.
+/// `whole` makes it from the points and the number left out.
 pub fn fitted(
     look: &Look,
     points: &[(usize, Item)],
@@ -34,7 +34,7 @@ pub fn fitted(
     of(&chosen)
 }
 
-/// Points of one line each: of what does not fit, the beginning.
+/// Points of one line each, cut if they do not fit.
 pub fn in_a_line(look: &Look, items: impl IntoIterator<Item = Item>) -> Vec<Item> {
     let items: Vec<Item> = items.into_iter().collect();
     let room =

@@ -1,5 +1,4 @@
-//! Tables of a document: columns of words, of numbers with their units, or of values in one unit beside their
-//! intervals.
+//! Tables of a document: columns of words, of numbers with their units, or of values in one unit with their intervals.
 
 use super::Tone;
 use crate::report::text::{bound, clean, common_scale, decimals, in_brackets, number, with_interval};
@@ -10,22 +9,22 @@ use crate::verdict::Kind;
 /// A table.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// What a reader must know to read it.
+    /// How to read it.
     pub notes: Vec<String>,
-    /// Its columns; the first says what a row is about.
+    /// Its columns; the first names the subject of a row.
     pub columns: Vec<Column>,
     /// Its rows.
     pub rows: Vec<Row>,
-    /// The column whose values are drawn beside each other where pictures are made of letters.
+    /// The column that is also drawn, in formats that draw with letters.
     pub drawn: Option<Drawn>,
 }
 
-/// What is drawn of a column.
+/// A column to draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drawn {
-    /// The column.
+    /// Its index.
     pub column: usize,
     /// The unit of its values.
     pub unit: Unit,
@@ -34,38 +33,38 @@ pub struct Drawn {
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Its head, with the unit of all its cells where they share one.
+    /// Its heading, with the unit if all its cells share one.
     pub name: String,
-    /// How its cells stand.
+    /// The alignment of its cells.
     pub kind: Cells,
-    /// Whether it can be left out where there is no room.
+    /// Whether it can be left out if there is no room.
     pub need: Need,
 }
 
-/// How cells stand.
+/// The alignment of cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cells {
-    /// From the left.
+    /// Left-aligned.
     Words,
-    /// To the right, each with its own unit.
+    /// Right-aligned, each with its own unit.
     Numbers,
-    /// Values below each other in one unit, and their intervals below each other beside them.
+    /// Aligned values in one unit, followed by their aligned intervals.
     Measured,
 }
 
 /// Whether a column can be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// It cannot.
+    /// Never.
     Always,
-    /// It can, where the page is too narrow for all.
+    /// If the page is too narrow.
     WithRoom,
 }
 
-/// A row; it is hidden with any of its subjects.
+/// A row, which is hidden with any of its subjects.
 #[derive(Debug, Clone, Default)]
 pub struct Row {
-    /// The labels of the subjects that it is about.
+    /// The labels of its subjects.
     pub subjects: Vec<String>,
     /// A cell for each column.
     pub cells: Vec<Cell>,
@@ -74,21 +73,21 @@ pub struct Row {
 /// A cell.
 #[derive(Debug, Clone, Default)]
 pub struct Cell {
-    /// What it says.
+    /// Its text.
     pub text: String,
     /// The interval of a value.
     pub interval: String,
-    /// What is said beside it.
+    /// A detail after the text.
     pub detail: String,
-    /// What it is for the eye.
+    /// Its tone.
     pub tone: Tone,
-    /// Whether it is spelled as a person would type it.
+    /// Whether it is code.
     pub is_code: bool,
-    /// What its column is sorted by, where the text does not do.
+    /// The sort key, unless the text serves.
     pub key: Option<f64>,
-    /// The alarm that says why, counted from 1.
+    /// The number of the suspect that explains it, from 1.
     pub alarm: Option<usize>,
-    /// What is drawn of it.
+    /// The numbers to draw.
     pub measured: Option<Measured>,
 }
 
@@ -99,7 +98,7 @@ pub struct Measured {
     pub value: f64,
     /// Its interval.
     pub interval: Option<(f64, f64)>,
-    /// Single values, where there is no interval.
+    /// Single values, if there is no interval.
     pub points: Vec<f64>,
 }
 
@@ -114,7 +113,7 @@ impl Column {
         Column { kind: Cells::Numbers, ..Column::words(name) }
     }
 
-    /// A column of estimates in one unit, which stands in its head, with their intervals; what is missing says so.
+    /// A column of estimates with their intervals in one unit, which is in the heading; missing ones are dashes.
     pub fn measured(name: &str, unit: Unit, values: &[Option<Estimate>]) -> (Column, Vec<Cell>) {
         let scale = common_scale(unit, values.iter().flatten().map(|one| one.value.abs()));
         let cell = |one: &Option<Estimate>| {
@@ -136,7 +135,7 @@ impl Column {
         (Column { kind: Cells::Measured, ..Column::words(name) }, values.iter().map(cell).collect())
     }
 
-    /// It can be left out where the page is too narrow for all.
+    /// The same column, left out if the page is too narrow.
     pub fn with_room(self) -> Column {
         Column { need: Need::WithRoom, ..self }
     }
@@ -148,7 +147,7 @@ impl Table {
         Table { title: clean(title.as_ref()), columns, ..Table::default() }
     }
 
-    /// Adds a column with a cell for each row; the first columns make the rows.
+    /// Adds a column with a cell for each row, and creates missing rows.
     pub fn add(&mut self, (column, cells): (Column, Vec<Cell>)) {
         self.columns.push(column);
         self.rows.resize_with(cells.len().max(self.rows.len()), Row::default);
@@ -160,7 +159,7 @@ impl Table {
         self.rows.push(Row { subjects: subjects.iter().map(|one| clean(one)).collect(), cells });
     }
 
-    /// What a reader must know to read it.
+    /// The same table with a note on how to read it.
     pub fn note(mut self, text: impl AsRef<str>) -> Table {
         self.notes.push(clean(text.as_ref()));
         self
@@ -179,12 +178,12 @@ impl Cell {
         Cell { text: lines.join("\n"), ..Cell::default() }
     }
 
-    /// What is spelled as a person would type it.
+    /// Code.
     pub fn code(text: impl AsRef<str>) -> Cell {
         Cell { is_code: true, ..Cell::words(text) }
     }
 
-    /// Nothing, with the reason.
+    /// No value, with the reason.
     pub fn nothing(why: impl AsRef<str>) -> Cell {
         Cell { tone: Tone::Faint, ..Cell::words(why) }
     }
@@ -195,12 +194,12 @@ impl Cell {
         Cell { measured: Some(measured), ..Cell::ranged(with_interval(unit, value, interval)) }.key(value)
     }
 
-    /// The same of an estimate.
+    /// The same for an estimate.
     pub fn estimate(unit: Unit, one: &Estimate) -> Cell {
         Cell::value(unit, one.value, one.interval.map(|ends| (ends.low, ends.high)))
     }
 
-    /// A value in words whose interval stands behind it in brackets.
+    /// A value in words, followed by its interval in brackets.
     pub fn ranged(text: impl AsRef<str>) -> Cell {
         let cell = Cell::words(text);
         match cell.text.split_once(" [") {
@@ -209,28 +208,28 @@ impl Cell {
         }
     }
 
-    /// What its column is sorted by.
+    /// The same cell with a sort key.
     pub fn key(self, key: f64) -> Cell {
         Cell { key: Some(key).filter(|key| key.is_finite()), ..self }
     }
 
-    /// What it is for the eye.
+    /// The same cell with a tone.
     pub fn tone(self, tone: Tone) -> Cell {
         Cell { tone, ..self }
     }
 
-    /// A verdict in its word.
+    /// The word of a verdict.
     pub fn verdict(kind: Kind) -> Cell {
         Cell::words(kind.word()).tone(Tone::of(kind))
     }
 
-    /// What it says, or a text in its place, with the number of the alarm and what is said beside it.
+    /// A text with the number of the suspect and the detail.
     pub(super) fn told(&self, text: &str) -> String {
         let alarm = self.alarm.map_or(String::new(), |number| format!(" {number}"));
         format!("{text}{alarm}{}", in_brackets(&self.detail))
     }
 
-    /// The value and its interval together, as they stand in a line.
+    /// The value and its interval on one line.
     pub(super) fn joined(&self) -> String {
         let parts = [self.text.as_str(), &self.interval];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")

@@ -1,8 +1,7 @@
-//! A document for a person at a terminal, in 80 columns or more: what must not be believed, what it comes to, and
-//! everything behind it. What it comes to stands first; where more follows than fits a screen it stands last, where it
-//! is seen.
+//! A document for a terminal of 80 columns or more: suspects, the answer, and everything else. The answer comes first; if
+//! more follows than fits on a screen it comes last, where the user sees it.
 //!
-//! It is text, for whoever writes it to where it belongs: no terminal is asked anything here.
+//! The result is text; the caller writes it. No terminal is queried here.
 
 use super::axis::Axis;
 use super::page::Page;
@@ -11,19 +10,19 @@ use super::{
 };
 use crate::report::text::{align_points, joined, left, right, width, wrap};
 
-/// No terminal is taken for wider: longer lines are hard to read.
+/// The widest page: longer lines are hard to read.
 pub const WIDEST: usize = 160;
-/// Lines that are in sight at once.
+/// Lines that are visible at once.
 const SCREEN: usize = 40;
-/// Between two columns.
+/// The gap between two columns.
 const GAP: usize = 2;
 /// A column of words is not narrower than this, unless its words are.
 const NARROW: usize = 16;
-/// What the first column says is not broken within a word that is no wider: a part of a label reads like another one.
+/// Words of the first column are not broken up to this width: part of a label looks like another label.
 const LABEL: usize = 40;
-/// A drawing in less tells nothing; in more, nothing more.
+/// The narrowest useful drawing, and the widest.
 const DRAWING: (usize, usize) = (12, 60);
-/// The longest name beside which the words of a point stand; behind a longer one they stand below it.
+/// The longest name that the text of a point follows on the same line; it is below longer ones.
 const NAME: usize = 26;
 
 /// The document as text.
@@ -60,7 +59,7 @@ fn blocks(page: &mut Page, all: &[Block]) {
     for (index, block) in all.iter().enumerate().filter(|(_, block)| !block.is_empty()) {
         match block {
             Block::Title(title) => {
-                // A title above nothing is left out.
+                // A title without contents is left out.
                 let own = all[index + 1..].iter().take_while(|next| !matches!(next, Block::Title(_)));
                 if own.into_iter().any(|next| !next.is_empty()) {
                     page.heading(title);
@@ -88,7 +87,7 @@ fn facts(page: &mut Page, all: &[(String, String)]) {
     }
 }
 
-/// Marks and names stand below each other, and so do the words behind them.
+/// Marks, names and texts are aligned in columns.
 fn list(page: &mut Page, items: &[Item]) {
     let widest = |of: fn(&Item) -> &str| match items.iter().map(|item| width(of(item))).max() {
         None | Some(0) => 0,
@@ -116,25 +115,25 @@ fn list(page: &mut Page, items: &[Item]) {
         for detail in &item.details {
             match detail {
                 Detail::Words(text) => page.paragraph(Tone::Faint, &format!("{indent}  "), text),
-                // In one line, however long, so that it can be copied.
+                // On one line, however long, so that it can be copied.
                 Detail::Copy(what, line) => page.uncut(&format!("{indent}  {what}: {line}")),
             }
         }
     }
 }
 
-/// A column as it is shown.
+/// A column as displayed.
 struct Laid {
-    /// Its cells in the table; none of a drawing.
+    /// Its index in the table; none for a drawing.
     index: Option<usize>,
     kind: Cells,
     need: Need,
-    /// What stands above it, in lines where it is not wrapped.
+    /// Its heading, in lines unless it is wrapped.
     head: String,
-    /// By row: what stands in it; a value is already in line with those above and below it.
+    /// Its text in each row; values are already aligned.
     cells: Vec<String>,
     width: usize,
-    /// The least that its words can be wrapped into.
+    /// The narrowest width that its words can be wrapped to.
     least: usize,
 }
 
@@ -164,7 +163,7 @@ impl Laid {
         Laid { index: Some(index), kind, need, head: name, cells, width, least }
     }
 
-    /// The values of a column below each other as dots and lines, where there is room for them.
+    /// The values of a column as dots and lines, if there is room.
     fn drawing(table: &Table, drawn: Drawn, room: usize) -> Option<Laid> {
         let own = |row: &'_ Row| row.cells.get(drawn.column).and_then(|cell| cell.measured.clone());
         let all: Vec<Option<Measured>> = table.rows.iter().map(own).collect();
@@ -198,12 +197,12 @@ impl Laid {
         }
     }
 
-    /// Its cell in this row, in lines; in the first column those that go on stand farther in, so that none reads like a
-    /// row of its own.
+    /// Its cell in this row, in lines. In the first column, continuation lines are indented, so that they do not look like
+    /// rows.
     fn lines(&self, row: usize) -> Vec<String> {
         let text = self.cells.get(row).map_or("", String::as_str);
         let is_first = self.index == Some(0);
-        // Who it is about is told once of rows below each other.
+        // Consecutive rows about the same subject name it once.
         if is_first && row > 0 && self.cells.get(row - 1).is_some_and(|above| above == text) {
             return Vec::new();
         }
@@ -236,7 +235,7 @@ impl Laid {
     }
 }
 
-/// What columns beside each other take.
+/// The width of several columns.
 fn taken(columns: &[Laid], of: fn(&Laid) -> usize) -> usize {
     columns.iter().map(|one| of(one) + GAP).sum::<usize>() - GAP
 }
@@ -247,7 +246,7 @@ fn table(page: &mut Page, table: &Table) {
         page.heading(&table.title);
     }
     let mut columns: Vec<Laid> = (0..table.columns.len()).map(|index| Laid::of(index, table)).collect();
-    // A drawing tells more than what can be left out.
+    // A drawing is worth more than optional columns.
     let drawing = if table.drawn.is_some() { DRAWING.0 + GAP } else { 0 };
     let wide = taken(&columns, |one| one.width) + drawing;
     let mut left_out = Vec::new();
@@ -256,7 +255,7 @@ fn table(page: &mut Page, table: &Table) {
     {
         left_out.insert(0, format!("`{}`", columns.remove(at).head.split(',').next().unwrap_or_default()));
     }
-    // What does not fit beside each other even with its words wrapped is shown in parts that each begin with the first.
+    // Columns that do not fit even with wrapped words are shown in parts, each of which begins with the first column.
     let mut part: Vec<Laid> = Vec::new();
     for column in columns {
         part.push(column);
@@ -286,14 +285,14 @@ fn narrow(page: usize, part: &mut [Laid]) {
         let Some(widest) = can.max_by_key(|one| one.width) else { break };
         widest.width -= over.min(widest.width - widest.least).min(8);
     }
-    // A label that is broken reads better than a number that is cut.
+    // A broken label reads better than a cut number.
     let over = taken(part, |one| one.width).saturating_sub(page);
     if let Some(first) = part.first_mut().filter(|one| one.kind == Cells::Words) {
         first.width -= over.min(first.width.saturating_sub(NARROW));
     }
 }
 
-/// Some columns of a table that have room beside each other.
+/// Displays some columns of a table that fit next to each other.
 fn shown(page: &mut Page, table: &Table, mut part: Vec<Laid>) {
     narrow(page.width, &mut part);
     let room = page.width.saturating_sub(taken(&part, |one| one.width) + GAP);
@@ -306,7 +305,7 @@ fn shown(page: &mut Page, table: &Table, mut part: Vec<Laid>) {
     let heads: Vec<Vec<String>> = part.iter().map(Laid::heads).collect();
     let height = heads.iter().map(Vec::len).max().unwrap_or(0);
     for line in 0..height {
-        // Short heads stand right above their column.
+        // Short headings are right above their column.
         let at = |head: &Vec<String>| line.checked_sub(height - head.len());
         let line = |(one, head): (&Laid, &Vec<String>)| one.placed(at(head).and_then(|at| head.get(at)));
         page.line(&[(Tone::Faint, &part.iter().zip(&heads).map(line).collect::<String>())]);

@@ -1,4 +1,4 @@
-//! Histories as a table for other programs: a row for each run and cell, as RFC 4180 quotes it.
+//! Histories as a table for other programs: a row for each run and cell, quoted as in RFC 4180.
 
 use dunnage_analysis::history::{History, Point, Series, Value};
 
@@ -9,7 +9,7 @@ use crate::report::text::clean;
 
 const HEAD: &str = "machine,name,run,started,experiment,metric,unit,setting,label,value,low,high,rounds,suspect,change,level,p,order";
 
-/// The table; none of it where it cannot be written, which a text always can.
+/// The table; none if it cannot be written, which does not happen with a text.
 pub(super) fn render(histories: &[History]) -> Option<String> {
     let all = histories.iter().flat_map(|one| one.series.iter().map(move |series| (one, series)));
     csv(HEAD, all.flat_map(|(history, series)| rows(history, series)))

@@ -1,4 +1,4 @@
-//! Histories for people: where levels changed, the values of each cell from run to run, and which runs these are.
+//! Histories for people: where levels changed, the values of each cell from run to run, and the runs.
 
 use serde::Serialize;
 
@@ -11,17 +11,17 @@ use crate::units::counted;
 use crate::verdict::Kind;
 use dunnage_analysis::history::{Change, History, Series, Value};
 
-/// With so few cells there is room for each run.
+/// With at most so many cells, there is room for every run.
 const FEW: usize = 3;
-/// Lines of courses for which there is room beside the answer.
+/// The most lines of time series that fit next to the answer.
 const COURSES: usize = 24;
-/// Letters of a drawn course at most.
+/// The most characters of a drawn time series.
 const COURSE: usize = 40;
 
 /// The histories of all machines.
 #[derive(Debug, Serialize)]
 pub struct Histories {
-    /// One of each machine.
+    /// One for each machine.
     pub histories: Vec<History>,
 }
 
@@ -45,7 +45,7 @@ impl Findings for Histories {
             document.fact("how", &how(history));
             let of =
                 if self.histories.len() > 1 { format!(" on {}", history.machine) } else { String::new() };
-            // What was left out of all runs is told with the first machine.
+            // Notices about all runs are shown with the first machine.
             let before = || self.histories[..index].iter().flat_map(|one| &one.notices);
             let notices = history.notices.iter().filter(|notice| before().all(|told| told != *notice));
             document.answer.push(Block::List(notices.map(|text| Item::of(text).named("note")).collect()));
@@ -74,7 +74,7 @@ impl Findings for Histories {
         document
     }
 
-    /// Where levels changed, the largest change first; that none did where none did.
+    /// Where levels changed, the largest change first; or that none did.
     fn brief(&self, look: &Look) -> Option<Document> {
         let of_all: Vec<String> = self.histories.iter().map(title).collect();
         let document = Document::titled(&of_all.join("; "));
@@ -91,7 +91,7 @@ impl Findings for Histories {
             changes.sort_by(|(_, one), (_, other)| size(other).total_cmp(&size(one)));
             let still = history.series.iter().filter(|one| one.changes.is_empty()).count();
             let all = counted(history.series.len(), "cell");
-            let none = format!("{of}no change found in {still} of {all}, {}", how(history));
+            let none = format!("{of}no change found in {still} of {all}: {}", how(history));
             let told = changes.iter().map(|(series, change)| {
                 let tone = Tone::of(change.verdict);
                 let text = format!("{of}{}", words::sentence(series, change, &history.points));
@@ -115,8 +115,8 @@ impl Findings for Histories {
             let mut document = document.clone();
             document.answer = vec![Block::List(items)];
             document.answer.extend(tables.iter().cloned().map(Block::Table));
-            let more = if left_out > 0 { format!("{left_out} more points, the") } else { "The".into() };
-            let all = format!("{more} course of each cell and the runs: `dunnage history … --full`.");
+            let more = if left_out > 0 { format!("{left_out} more points, ") } else { String::new() };
+            let all = format!("Full history, with {more}every cell and the runs: `dunnage history … --full`.");
             document.answer.extend((look.extent == Extent::Brief).then(|| Block::note(all)));
             document
         }))
@@ -137,19 +137,19 @@ fn title(history: &History) -> String {
 fn how(history: &History) -> String {
     let level = confidence(history.level);
     format!(
-        "a change is marked at {level} a cell, so that all together hold at 95 %; {} are needed at least",
+        "changes are marked at {level} for each cell, so that all together hold at 95 %; this needs at least {}",
         counted(history.needed, "run")
     )
 }
 
-/// The course of each subject in one metric and setting.
+/// The time series of each subject in one metric and setting.
 fn courses(history: &History, group: &[Series]) -> Table {
     let setting = in_brackets(&group[0].setting);
     let columns = vec![
         Column::words("subject"),
         Column::numbers("first"),
         Column::numbers("last"),
-        Column::words("course"),
+        Column::words("values"),
         Column::words("change"),
         Column::words("since").with_room(),
     ];
@@ -173,7 +173,7 @@ fn courses(history: &History, group: &[Series]) -> Table {
     table
 }
 
-/// The last change that matters in a few words, and since when.
+/// The last change that matters in a few words, and the run since which it holds.
 fn in_short(history: &History, series: &Series) -> (Tone, String, String) {
     let matters = series.changes.iter().rev().find(|change| change.verdict != Kind::Same);
     let Some(change) = matters.or(series.changes.last()) else {
@@ -190,12 +190,11 @@ fn in_short(history: &History, series: &Series) -> (Tone, String, String) {
     (Tone::of(change.verdict), what, format!("{}{more}", history.points[change.after].name))
 }
 
-/// The course in so many letters, each as high as its value is between the lowest and the highest; `!` is a value that
-/// must not be believed.
+/// The time series in so many characters, whose heights go from the lowest to the highest value; `!` is a suspect value.
 fn drawn(series: &Series, columns: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let count = series.values.len();
-    // Of several runs in a column the middle one is drawn.
+    // A column of several runs shows the middle one.
     let column = |index: usize| -> Option<Value> {
         let (from, to) =
             (index * count / columns, ((index + 1) * count / columns).max(index * count / columns + 1));
@@ -207,7 +206,7 @@ fn drawn(series: &Series, columns: usize) -> String {
     let known = || values.iter().flatten().filter(|value| !value.is_suspect).map(|value| value.median.value);
     let (low, high) =
         known().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), one| (low.min(one), high.max(one)));
-    // A range so small that nothing in it matters is drawn flat.
+    // A range too small to matter is drawn flat.
     let span = (high - low).max(high.abs() * 0.05);
     let middle = f64::midpoint(low, high);
     let sign = |value: &Option<Value>| match value {
@@ -221,7 +220,7 @@ fn drawn(series: &Series, columns: usize) -> String {
     values.iter().map(sign).collect()
 }
 
-/// The value of each run, and what changed at it.
+/// The value of each run, and the change at it.
 fn values(history: &History, series: &Series) -> Table {
     let medians: Vec<_> = series.values.iter().map(|value| value.map(|value| value.median)).collect();
     let mut table = Table::of(words::cell(series), vec![Column::words("run")]);
@@ -242,13 +241,13 @@ fn values(history: &History, series: &Series) -> Table {
     table
 }
 
-/// A probability with one digit that counts.
+/// A probability with one significant digit.
 fn shown_p(p: f64) -> String {
     format!("{p:.*}", (-p.log10().floor()).max(1.0) as usize)
 }
 
 fn runs(history: &History) -> Table {
-    let mut table = Table::of("", ["name", "begun", "run", "rounds", "place"].map(Column::words).into());
+    let mut table = Table::of("", ["name", "started", "run", "rounds", "place"].map(Column::words).into());
     for point in &history.points {
         let day = point.started.get(..16).unwrap_or(&point.started).replace('T', " ");
         let words = [&point.name, &day, &point.run, &counted(point.rounds, "round"), &point.place];

@@ -1,4 +1,4 @@
-//! Histories of runs for people, and as a table for other programs. What they say is concluded in the analysis.
+//! Histories of runs for people, and as a table for other programs. The analysis decides what changed.
 
 mod csv;
 mod document;

@@ -1,4 +1,4 @@
-//! What is said of a change, and how a reader is told what happened beside it: as a coincidence, never as a cause.
+//! A change in a sentence, with what else happened at the same time: as a coincidence, never as a cause.
 
 use dunnage_analysis::history::{Change, Point, Series};
 
@@ -33,11 +33,11 @@ pub(super) fn sentence(series: &Series, change: &Change, points: &[Point]) -> St
             format!("{what} moved at {at} by less than what matters ({matters}): {numbers}")
         }
         Kind::Machine => {
-            format!("{what} moved at {at}, and so did what shows the machine: the machine changed; {numbers}")
+            format!("{what} moved at {at}, and so did bare or floor: the machine changed; {numbers}")
         }
         kind => {
             let more = if new > old { "more" } else { "less" };
-            // What one wishes to be small is taken, and everything else is there.
+            // Costs are taken, other amounts are had.
             let is_cost = if new > old { kind.is_worse() } else { kind.is_better() };
             let takes = if is_cost { "takes" } else { "has" };
             format!("{what} {takes} {more} since {at}: {numbers}")

@@ -1,4 +1,4 @@
-//! Sets what others published beside what a run measured, subject by subject. Nothing is computed from both.
+//! Pairs published numbers with those of a run, subject by subject. Nothing is computed from both.
 
 use dunnage_analysis::group::in_groups;
 
@@ -8,12 +8,12 @@ use crate::report::Report;
 use crate::report::model::{Experiment, Row};
 use crate::subject::spec::Spec;
 
-/// Every source that speaks of something that the run measured too, with its numbers, ours, and what must be known of both.
+/// Every source with quantities that the run measured too: its numbers, those of the run, and the cautions.
 pub fn beside(sources: &[Source], report: &Report) -> Vec<Reference> {
     sources.iter().filter_map(|source| one(source, report)).collect()
 }
 
-/// A published number, what of ours is the same, and our experiment.
+/// A published number, its counterpart, and the experiment of the run.
 type Pair<'a> = (&'a Number, Same, &'a Experiment);
 
 fn one(source: &Source, report: &Report) -> Option<Reference> {
@@ -34,7 +34,7 @@ fn one(source: &Source, report: &Report) -> Option<Reference> {
     Some(Reference { source, tables })
 }
 
-/// The numbers of one quantity; none where ours have no such unit.
+/// The numbers of one quantity; none if dunnage has no such unit.
 fn table(all: Vec<Pair<'_>>) -> Option<Beside> {
     let &(first, same, measured) = all.first()?;
     let (unit, _) = first.in_base_units(first.value)?;
@@ -57,7 +57,7 @@ fn table(all: Vec<Pair<'_>>) -> Option<Beside> {
     })
 }
 
-/// What we measured of the same subject in the same conditions; a subject that stands on two ladders counts once.
+/// The numbers of the run for the same subject in the same conditions; a subject on two ladders counts once.
 fn ours(number: &Number, same: &Same, measured: &Experiment) -> Vec<Ours> {
     let Some(metric) = measured.metrics.iter().position(|metric| metric.name == same.metric) else {
         return Vec::new();
@@ -81,8 +81,8 @@ fn ours(number: &Number, same: &Same, measured: &Experiment) -> Vec<Ours> {
     all
 }
 
-/// Whether a subject of ours is the published one: the same kind, started with the same keys, and where a runtime is
-/// named, with that one.
+/// Whether a subject of the run is the published one: the same kind, with the same keys, and with the named runtime, if
+/// any.
 fn is_the_same(published: &str, row: &Row) -> bool {
     let (Ok(theirs), Ok(own)) = (Spec::parse(published), Spec::parse(&row.subject)) else { return false };
     let runtime = match &theirs.runtime {

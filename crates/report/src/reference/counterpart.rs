@@ -1,39 +1,39 @@
-//! Which of our metrics means what a published number means? Beside each other stand only quantities of the same kind, in
-//! the same conditions, and with a sentence on what still differs. Where nothing of ours is the same, the reason is told.
+//! Which of dunnage's metrics corresponds to a published number? Only quantities of the same kind and in the same
+//! conditions are compared, with a sentence on what still differs. A number without a counterpart has a reason.
 //!
-//! The first rule that fits a number holds for it; every number has one.
+//! The first rule that fits a number applies; every number has one.
 
 use serde::Serialize;
 
 use super::{Number, Quantity};
 
-/// What stands for a published number among ours.
+/// The counterpart of a published number in dunnage.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Counterpart {
-    /// One of our metrics.
+    /// A metric.
     Metric(Same),
     /// An experiment that dunnage does not have yet, by its name.
     NoneYet(&'static str),
-    /// Nothing ever will, for this reason.
+    /// None, for this reason.
     None(&'static str),
 }
 
-/// One of our metrics, and what to think of when the two stand beside each other.
+/// A metric that corresponds to a published number, and how they differ.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Same {
-    /// Our experiment.
+    /// The experiment.
     pub experiment: &'static str,
     /// Its metric.
     pub metric: &'static str,
     /// Whether the number is a value or a difference from a bare process.
     pub quantity: Quantity,
-    /// Whether a setting of ours, as text, is what was published.
+    /// Whether a setting, as text, is the published one.
     #[serde(skip)]
     pub setting: fn(&Number, &str) -> bool,
-    /// Which settings those are, for a person who has none of them.
+    /// Which settings those are, for a user who measured none of them.
     pub conditions: &'static str,
-    /// In what the two still differ.
+    /// How the two still differ.
     pub differs: &'static str,
 }
 
@@ -49,7 +49,7 @@ impl Counterpart {
 }
 
 struct Rule {
-    /// The experiment in the words of the table.
+    /// The experiment, as the table names it.
     experiment: &'static str,
     /// Which of its numbers.
     fits: fn(&Number) -> bool,
@@ -69,22 +69,22 @@ fn any(_: &Number, _: &str) -> bool {
     true
 }
 
-/// Half a round trip never stands beside a full one.
-const HALF: &str = "half a round trip: the tool halves what it measures, and ours are full round trips, which never stand beside it";
-const DERIVED: &str = "computed from other numbers of the table, which stand for themselves";
+/// Half a round trip is never compared with a full one.
+const HALF: &str = "half a round trip: the tool halves what it measures, while dunnage measures full round trips";
+const DERIVED: &str = "computed from other numbers of the table, which have counterparts of their own";
 const NOT_MEASURED: &str = "an estimate, a quotation or a headline, not a measurement";
 
 const RETURNED: Same = value(
     "start",
     "returned",
-    "they start `echo` from an image with a shell and a C library, removal included, in blocks; ours starts the probe from an \
-     image with nothing else, in shuffled rounds",
+    "the published run starts `echo` from an image with a shell and a C library, removal included, in blocks; this run \
+     starts the probe from an image with nothing else, in shuffled rounds",
 );
 const READY: Same = value(
     "start",
     "first_instruction",
-    "theirs ends when a program inside reads its clock, after its own start and that of a shell; ours ends at the ELF entry of \
-     the probe",
+    "the published time ends when a program inside reads its clock, after its own start and that of a shell; this one ends \
+     at the ELF entry of the probe",
 );
 const LOOP_RUN: Same = Same {
     setting: is_the_loop_in_a_container_of_its_own,
@@ -92,8 +92,8 @@ const LOOP_RUN: Same = Same {
     ..value(
         "command",
         "returned",
-        "their bash is the host's in one arm and the image's in the others; whoever chooses the same image for all of ours \
-         runs one bash",
+        "the published runs use the host's bash in one arm and the image's in the others; choose the same image for all \
+         subjects to use one bash",
     )
 };
 const LOOP_EXEC: Same = Same {
@@ -104,8 +104,8 @@ const LOOP_EXEC: Same = Same {
 const CALL: Same = value(
     "syscall",
     "getpid",
-    "theirs is the mean of 10 million calls in a row, ours the 2 % quantile over batches of them, the calm ones; the price of a call is the \
-     kernel's and the processor's more than the engine's",
+    "the published number is the mean of 10 million calls in a row, this one the 2 % quantile over batches of calls, which \
+     are the undisturbed ones; the price of a call depends more on kernel and processor than on the engine",
 );
 const CALL_DIFFERENCE: Same = Same { quantity: Quantity::Difference, ..CALL };
 const fn throttled(metric: &'static str, differs: &'static str) -> Same {
@@ -118,11 +118,11 @@ const fn throttled(metric: &'static str, differs: &'static str) -> Same {
 
 const RULES: &[Rule] = &[
     rule("start", |one| one.is_derived(), Counterpart::None(DERIVED)),
-    rule("start", is_spread, Counterpart::None("a spread over repetitions; ours is told by the interval")),
+    rule("start", is_spread, Counterpart::None("a spread over repetitions; dunnage shows intervals")),
     rule(
         "start",
         |one| one.note.contains("shell builtin"),
-        Counterpart::None("it times a builtin of the shell: no program is started"),
+        Counterpart::None("it times a shell builtin: no program is started"),
     ),
     rule("start", |one| one.condition("phase") == Some("total"), Counterpart::Metric(RETURNED)),
     rule("start", |one| one.condition("phase") == Some("ready"), Counterpart::Metric(READY)),
@@ -140,7 +140,7 @@ const RULES: &[Rule] = &[
         |one| one.metric == "cpu_used",
         Counterpart::Metric(throttled(
             "usage",
-            "theirs is the mean of a few samples of `docker stats`, ours is counted between the ends of the window",
+            "the published number is the mean of a few samples of `docker stats`, this one is counted over the whole window",
         )),
     ),
     rule(
@@ -148,20 +148,20 @@ const RULES: &[Rule] = &[
         |one| one.metric == "throttle_rate" && !is_without_quota(one),
         Counterpart::Metric(throttled(
             "throttled_share",
-            "a share of periods: it does not depend on the length of the window, but on how the load falls into the periods",
+            "a share of periods: it depends on how the load aligns with the periods, not on the length of the window",
         )),
     ),
     rule(
         "throttle",
         is_without_quota,
-        Counterpart::None("without a quota there are no periods: it does not apply"),
+        Counterpart::None("does not apply: there are no periods without a quota"),
     ),
     rule(
         "throttle",
         |one| {
             matches!(one.metric.as_str(), "throttled_time" | "periods" | "periods_throttled" | "wasted_share")
         },
-        Counterpart::None("it grows with the window, which is not as long as it is said to be"),
+        Counterpart::None("it grows with the window, which is not as long as stated"),
     ),
     rule("net_latency", |one| !one.is_measured(), Counterpart::None(NOT_MEASURED)),
     rule("net_latency", everything, Counterpart::None(HALF)),
@@ -188,7 +188,7 @@ fn is_without_quota(number: &Number) -> bool {
 /// The counterpart of a number.
 pub fn of(number: &Number) -> Counterpart {
     let fits = |rule: &&Rule| rule.experiment == number.experiment && (rule.fits)(number);
-    let unknown = Counterpart::None("nobody has said what of ours is the same");
+    let unknown = Counterpart::None("no rule names its counterpart");
     RULES.iter().find(fits).map_or(unknown, |rule| rule.counterpart)
 }
 
@@ -200,14 +200,14 @@ fn is_the_loop_in_a_running_container(number: &Number, setting: &str) -> bool {
     setting.contains("mode=exec") && is_the_loop(number, setting)
 }
 
-/// Times of different work say nothing beside each other: ours must be a loop of bash that counts as far.
+/// Times of different work cannot be compared: the command must be a bash loop with as many turns.
 fn is_the_loop(number: &Number, setting: &str) -> bool {
     let turns = number.condition("iters").unwrap_or_default();
     let words = |text: &str| setting.split(|c: char| !c.is_alphanumeric()).any(|word| word == text);
     words("bash") && words(turns)
 }
 
-/// What is not chosen is as published, and not written down.
+/// Keys that are not in the setting have the published values.
 fn is_the_published_load(_: &Number, setting: &str) -> bool {
     let others = ["busy=", "period=", "threads="];
     let chosen = |part: &str| others.iter().any(|key| part.starts_with(key));
@@ -234,7 +234,7 @@ mod tests {
                     let found = experiment::find(same.experiment).expect("an experiment");
                     let metric =
                         found.metrics.iter().find(|metric| metric.name == same.metric).expect("a metric");
-                    let (unit, _) = number.in_base_units(number.value).expect("a unit of ours");
+                    let (unit, _) = number.in_base_units(number.value).expect("a known unit");
                     assert_eq!(unit, metric.unit, "{number:?}");
                 }
                 Counterpart::NoneYet(name) => {
@@ -243,7 +243,7 @@ mod tests {
                         "`{name}` exists now: say which metric is the same"
                     );
                 }
-                Counterpart::None(why) => assert!(!why.starts_with("nobody"), "{number:?}"),
+                Counterpart::None(why) => assert!(!why.starts_with("no rule"), "{number:?}"),
             }
         }
     }

@@ -1,8 +1,8 @@
-//! Results that others published: numbers with their sources, their conditions and what is wrong with them. They can be
-//! shown beside a run's own, and never enter a verdict or an average.
+//! Published results: numbers with their sources, conditions and known faults. They can be shown next to those of a run,
+//! but never enter a verdict or an average.
 //!
-//! The data lie in `data/reference` and are part of the program. Deliberately absent: correcting them. Mistakes are kept as
-//! they were printed, and said.
+//! The data are in `data/reference` and part of the program. Deliberately absent: corrections. Mistakes are kept as
+//! printed, and reported.
 
 pub mod beside;
 pub mod counterpart;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::stats::Estimate;
 use crate::units::Unit;
 
-/// A document in which results were published.
+/// A document with published results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
@@ -25,16 +25,16 @@ pub struct Source {
     pub name: String,
     /// Its title.
     pub title: String,
-    /// Where it was published; none where it is not public.
+    /// Where it was published; none if it is not public.
     pub url: Option<String>,
     /// The version that was read.
     pub revision: Option<String>,
     /// Its licence.
     #[serde(alias = "license")]
     pub licence: String,
-    /// The language that it is written in.
+    /// Its language.
     pub language: String,
-    /// On what was measured.
+    /// The machine.
     pub hardware: String,
     /// The kernel.
     pub kernel: String,
@@ -42,11 +42,11 @@ pub struct Source {
     pub engines: String,
     /// Its experiments, in the words of its table.
     pub experiments: Vec<String>,
-    /// How was measured.
+    /// The method of measurement.
     pub method: String,
-    /// What is wrong with its numbers.
+    /// Known faults of its numbers.
     pub cautions: Vec<Caution>,
-    /// What the rules for suspect numbers find in them, by experiment.
+    /// Suspects that the rules find in them, by experiment.
     #[serde(skip_deserializing)]
     pub suspects: Vec<Suspect>,
     /// Its numbers, in the order of its tables.
@@ -64,37 +64,37 @@ pub struct Number {
     /// The conditions, in their order.
     #[serde(serialize_with = "in_words")]
     pub conditions: Vec<(String, String)>,
-    /// What was measured.
+    /// The metric.
     pub metric: String,
     /// The unit, as the table names it.
     pub unit: String,
-    /// Which raw repetition this is; none of an aggregate.
+    /// The number of the raw repetition; none for an aggregate.
     pub repetition: Option<u32>,
-    /// The number as it was printed.
+    /// The number as printed.
     pub printed: String,
     /// The same as a number.
     pub value: f64,
     /// The ends of its interval, as printed.
     pub interval: Option<[f64; 2]>,
-    /// How many repetitions stand behind it.
+    /// The number of repetitions behind it.
     pub repetitions: Option<u32>,
-    /// What the number alone does not say.
+    /// A note.
     pub note: String,
 }
 
-/// Something that a reader of published numbers must know.
+/// A caution about published numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String")]
 pub struct Caution {
-    /// The experiments that it is about, in the source's words; none where it is about all.
+    /// The experiments it is about, as the source names them; empty if all.
     pub about: Vec<String>,
-    /// What it says.
+    /// Its text.
     pub text: String,
     /// Whether it is proven.
     pub standing: Standing,
 }
 
-/// What a caution rests on.
+/// The basis of a caution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Standing {
@@ -104,59 +104,59 @@ pub enum Standing {
     Guess,
 }
 
-/// What a rule found in numbers that others took.
+/// What a rule found in published numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suspect {
     /// The name of the rule.
     pub rule: String,
-    /// The experiment, in the source's words.
+    /// The experiment, as the source names it.
     pub experiment: String,
-    /// What was seen.
+    /// The evidence.
     pub evidence: String,
-    /// What probably made it so.
+    /// The probable cause.
     pub mechanism: String,
 }
 
-/// A published source beside a run, as far as it speaks of things that the run measured too. Nothing here is computed from both
-/// sides, no verdict rests on it, and no average holds both.
+/// A published source with the quantities that a run measured too. Nothing here is computed from both sides: no verdict,
+/// no average.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reference {
-    /// The source, with the cautions and suspects that are about what is shown, and without its numbers.
+    /// The source, with the cautions and suspects about the shown numbers, and without its other numbers.
     #[serde(flatten)]
     pub source: Source,
-    /// The numbers beside ours.
+    /// Its numbers next to those of the run.
     pub tables: Vec<Beside>,
 }
 
-/// One quantity, as they published it and as we measured it.
+/// One quantity as published, and as the run measured it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Beside {
-    /// The experiment as the source's table calls it.
+    /// The experiment, as the source names it.
     pub published_experiment: String,
-    /// Our experiment.
+    /// The experiment of the run.
     pub experiment: &'static str,
-    /// Our metric.
+    /// Its metric.
     pub metric: &'static str,
     /// The unit of all numbers in the rows.
     pub unit: Unit,
     /// Whether the numbers are values, or differences from a bare process.
     pub quantity: Quantity,
-    /// In which of our settings the quantities are the same.
+    /// The settings of the run in which the quantities are the same.
     pub conditions: String,
-    /// In what the two quantities differ, in a sentence.
+    /// How the two quantities differ, in a sentence.
     pub differs: String,
     /// By subject and conditions.
     pub rows: Vec<BesideRow>,
 }
 
-/// What a number is.
+/// The kind of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Quantity {
     /// A value of a subject.
     #[serde(rename = "value")]
     Value,
-    /// A subject's value less that of a bare process.
+    /// A subject's value minus that of a bare process.
     #[serde(rename = "difference from bare")]
     Difference,
 }
@@ -168,30 +168,30 @@ pub struct BesideRow {
     pub subject: String,
     /// The published conditions, `key=value` joined by `;`.
     pub conditions: String,
-    /// What they published.
+    /// The published numbers.
     pub published: Vec<Published>,
-    /// What we measured: one for each setting and each subject of ours that is the same.
+    /// The numbers of the run: one for each setting and each subject that is the same.
     pub ours: Vec<Ours>,
 }
 
 /// A published number.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Published {
-    /// What it is: `single value`, `mean`, `min`, `max`, `median`, `standard deviation`.
+    /// Its statistic: `single value`, `mean`, `min`, `max`, `median`, `standard deviation`.
     pub statistic: String,
-    /// As it was printed, with its unit.
+    /// As printed, with its unit.
     pub printed: String,
     /// In the unit of the table.
     pub value: f64,
-    /// Its interval, where one was printed.
+    /// Its interval, if one was printed.
     pub interval: Option<(f64, f64)>,
-    /// How many repetitions stand behind it, where that is said.
+    /// The number of repetitions behind it, if known.
     pub repetitions: Option<u32>,
-    /// What the number alone does not say.
+    /// A note.
     pub note: String,
 }
 
-/// A number of ours.
+/// A number of the run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ours {
     /// The subject's label.
@@ -204,7 +204,7 @@ pub struct Ours {
 }
 
 impl Published {
-    /// As it was printed, and in base units.
+    /// As printed, and in base units.
     pub fn of(number: &Number) -> Published {
         let base = |value: f64| number.in_base_units(value).map_or(value, |(_, value)| value);
         let interval = number.interval.map_or(String::new(), |[low, high]| format!(" [{low}, {high}]"));
@@ -235,7 +235,7 @@ impl Number {
         self.conditions.iter().filter(|(key, _)| !keys.contains(&key.as_str())).cloned().collect()
     }
 
-    /// What it is: a single value, a mean, or what `stat` says.
+    /// Its statistic: a single value, a mean, or the value of `stat`.
     pub fn statistic(&self) -> &str {
         match (self.repetition, self.condition("stat")) {
             (_, Some("sd")) => "standard deviation",
@@ -251,13 +251,12 @@ impl Number {
         self.condition("vs").is_some() || self.metric.ends_with("_per_container") && self.repetition.is_none()
     }
 
-    /// Whether it is a number that somebody measured, where it stands: not an estimate, not a quotation, not a headline
-    /// that a table of the same document denies.
+    /// Whether it was measured: not an estimate, a quotation, or a headline that a table of the same document contradicts.
     pub fn is_measured(&self) -> bool {
         self.condition("basis").is_none() && self.condition("where").is_none()
     }
 
-    /// The value in base units, where ours have such a unit.
+    /// The value in base units, if dunnage has such a unit.
     pub fn in_base_units(&self, value: f64) -> Option<(Unit, f64)> {
         let (unit, factor) = match self.unit.as_str() {
             "s" => (Unit::Seconds, 1.0),
@@ -299,7 +298,7 @@ pub fn find(name: &str) -> Option<&'static Source> {
     sources().iter().find(|source| source.name == name)
 }
 
-/// Where the tables come from, and under which terms they stand here.
+/// Where the tables come from, and under which terms they are used.
 pub fn provenance() -> &'static str {
     read::PROVENANCE.rsplit("\n\n").next().unwrap_or_default().trim()
 }
@@ -326,8 +325,8 @@ mod tests {
         );
     }
 
-    /// Read by hand, field by field, and with nothing of the reader: a slip in either shows. The sums are those of the
-    /// files as they were collected.
+    /// Reads the file by hand, without the reader, so that a slip in either shows. The checksums are those of the files as
+    /// collected.
     #[test]
     fn no_number_is_lost_or_changed_between_the_collection_and_what_is_shown() {
         use sha2::{Digest, Sha256};
@@ -363,7 +362,7 @@ mod tests {
         assert_eq!(all, []);
     }
 
-    /// Every sentence of caution in the collection is shown with its source, whole but for its head.
+    /// Every caution in the collection is shown with its source, complete except for its head.
     #[test]
     fn every_caution_is_there() {
         let file: toml::Table = read::SOURCES.parse().unwrap();

@@ -1,4 +1,4 @@
-//! Reads the tables of published results: sources with their cautions and what is suspect (TOML), and one row a number (CSV).
+//! Reads the tables of published results: sources with their cautions and suspects (TOML), and a row for each number (CSV).
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use super::{Caution, Number, Source, Standing, Suspect};
 pub const SOURCES: &str = include_str!("../../../../data/reference/sources.toml");
 /// The numbers.
 pub const NUMBERS: &str = include_str!("../../../../data/reference/published.csv");
-/// What the rules for suspect numbers find in them: written by the tests, which hold the rules.
+/// The suspects among them, written by the tests, which contain the rules.
 pub const SUSPECTS: &str = include_str!("../../../../data/reference/suspects.toml");
-/// What a reader of them must know.
+/// How to use them, and their terms.
 pub const PROVENANCE: &str = include_str!("../../../../data/reference/README.md");
 
 #[derive(Debug, Deserialize)]
@@ -35,9 +35,9 @@ struct NumberRow {
 /// The sources with their numbers, in the order of the first file.
 pub fn sources(sources: &str, numbers: &str, suspects: &str) -> Result<Vec<Source>> {
     let file: BTreeMap<String, Source> =
-        toml::from_str(sources).context("the sources are no table of sources")?;
+        toml::from_str(sources).context("the file is not a table of sources")?;
     let mut suspects: BTreeMap<String, Vec<Suspect>> =
-        toml::from_str(suspects).context("the suspects are no table of suspects")?;
+        toml::from_str(suspects).context("the file is not a table of suspects")?;
     let of = |(name, source): (String, Source)| {
         let cautions = source.cautions.iter().map(|one| caution(&one.text, &source.experiments)).collect();
         let suspects = suspects.remove(&name).unwrap_or_default();
@@ -48,10 +48,10 @@ pub fn sources(sources: &str, numbers: &str, suspects: &str) -> Result<Vec<Sourc
     for (index, row) in reader.deserialize().enumerate() {
         let row: NumberRow = row.with_context(|| format!("row {} of the numbers", index + 1))?;
         let known = all.iter_mut().find(|source| source.name == row.source);
-        let Some(source) = known else { bail!("row {} names no source: `{}`", index + 1, row.source) };
+        let Some(source) = known else { bail!("row {} has an unknown source: `{}`", index + 1, row.source) };
         source.numbers.push(number(row).with_context(|| format!("row {} of the numbers", index + 1))?);
     }
-    // A table of TOML is sorted by name; the numbers stand in the order in which they were collected.
+    // TOML tables are sorted by name; the numbers are in the order of their collection.
     let first_row = |source: &Source| numbers.find(&format!("\n{},", source.name));
     all.sort_by_key(first_row);
     Ok(all)
@@ -60,9 +60,9 @@ pub fn sources(sources: &str, numbers: &str, suspects: &str) -> Result<Vec<Sourc
 fn number(row: NumberRow) -> Result<Number> {
     let pair = |text: &str| text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
     let conditions: Option<Vec<_>> = row.params.split(';').map(pair).collect();
-    let value: f64 = row.value.parse().with_context(|| format!("`{}` is no number", row.value))?;
+    let value: f64 = row.value.parse().with_context(|| format!("`{}` is not a number", row.value))?;
     Ok(Number {
-        conditions: conditions.with_context(|| format!("`{}` are no conditions", row.params))?,
+        conditions: conditions.with_context(|| format!("`{}` is not a list of conditions", row.params))?,
         experiment: row.experiment,
         subject: row.subject,
         metric: row.metric,
@@ -76,14 +76,14 @@ fn number(row: NumberRow) -> Result<Number> {
     })
 }
 
-/// As it is written: who it is about, and whether it is proven, is told by its beginning.
+/// The text as written: its beginning says what it is about, and whether it is proven.
 impl From<String> for Caution {
     fn from(text: String) -> Caution {
         Caution { about: Vec::new(), text, standing: Standing::Shown }
     }
 }
 
-/// A caution may begin with `Guess:`, and with the experiments that it is about: `cpu_run, cpu_exec: …`, `memory (free): …`.
+/// A caution may begin with `Guess:`, and with the experiments it is about: `cpu_run, cpu_exec: …`, `memory (free): …`.
 fn caution(text: &str, experiments: &[String]) -> Caution {
     let (standing, text) = match text.strip_prefix("Guess: ") {
         Some(rest) => (Standing::Guess, rest),
@@ -96,7 +96,7 @@ fn caution(text: &str, experiments: &[String]) -> Caution {
     let (about, text) = match text.split_once(": ") {
         Some(("all", rest)) => (Vec::new(), rest),
         Some((head, rest)) => match (named(head), head.split_once(" (")) {
-            // What stands in brackets narrows the experiment down and belongs to what is said.
+            // Brackets narrow the experiment down and belong to the text.
             (Some(names), Some((_, part))) => (names, &text[text.len() - rest.len() - part.len() - 3..]),
             (Some(names), None) => (names, rest),
             (None, _) => (Vec::new(), text),
@@ -131,9 +131,9 @@ mod tests {
         let sources_text = SOURCES;
         let header = NUMBERS.lines().next().unwrap();
         for (row, why) in [
-            ("nobody,start,bare,a=b,m,s,1,2,,,,", "names no source"),
-            ("course,start,bare,a,m,s,1,2,,,,", "no conditions"),
-            ("course,start,bare,a=b,m,s,1,x,,,,", "is no number"),
+            ("nobody,start,bare,a=b,m,s,1,2,,,,", "has an unknown source"),
+            ("course,start,bare,a,m,s,1,2,,,,", "is not a list of conditions"),
+            ("course,start,bare,a=b,m,s,1,x,,,,", "is not a number"),
             ("course,start,bare", "row 1"),
         ] {
             let error = sources(sources_text, &format!("{header}\n{row}\n"), "").unwrap_err();

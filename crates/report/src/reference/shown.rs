@@ -1,13 +1,13 @@
-//! How sources, their numbers, cautions and suspects are told, wherever they stand.
+//! The words for sources, their numbers, cautions and suspects.
 
 use super::{Caution, Published, Source, Standing, Suspect};
 use crate::document::{Block, Cell, Item, Tone};
 use crate::report::text::in_brackets;
 
-/// A repetition that stands behind another number.
+/// A repetition behind another number.
 const SINGLE: &str = "single value";
 
-/// Where a source is found, and where and how it was measured.
+/// Where to find a source, and how it was measured.
 pub fn facts(source: &Source) -> [(&'static str, String); 7] {
     let place = match (&source.url, &source.revision) {
         (Some(url), Some(revision)) => &format!("{url} at {revision}"),
@@ -26,7 +26,7 @@ pub fn facts(source: &Source) -> [(&'static str, String); 7] {
     .map(|(name, text)| (name, text.to_owned()))
 }
 
-/// What to beware of, and what must not be believed.
+/// The cautions and suspects.
 pub fn remarks<'a>(
     cautions: impl IntoIterator<Item = &'a Caution>,
     suspects: impl IntoIterator<Item = &'a Suspect>,
@@ -44,7 +44,7 @@ pub fn remarks<'a>(
     Block::List(cautions.into_iter().map(caution).chain(suspects.into_iter().map(suspect)).collect())
 }
 
-/// What was published of one quantity, a line each; repetitions behind it.
+/// The published numbers of one quantity, one line each, followed by the repetitions.
 pub fn numbers(all: &[Published]) -> Cell {
     let (single, told): (Vec<&Published>, Vec<&Published>) =
         all.iter().partition(|one| one.statistic == SINGLE && one.note.is_empty());

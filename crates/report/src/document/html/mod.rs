@@ -1,10 +1,10 @@
-//! A document as one page for a browser: a single file that asks the network for nothing, sorts, hides and tells values
-//! by a small script of its own, and reads without it.
+//! A document as one page for a browser: a single file without network access. A small script sorts tables, hides
+//! subjects and shows values; the page is readable without it.
 //!
-//! Templates are askama's: they are compiled and checked with the program, so that no parser of templates lies in
-//! the executable that is also the probe, and everything that is put into them is escaped unless it says `safe`.
-//! Only what this directory holds, and drawings made of numbers and escaped labels, says so. The page's policy
-//! allows its own style and script, by their hashes, and nothing else.
+//! The templates are askama's: they are compiled and checked with the program, so that the executable, which is also the
+//! probe, contains no template parser. Everything put into them is escaped unless marked `safe`. Only files of this
+//! directory, and drawings made of numbers and escaped labels, are marked so. The page's policy allows its own style and
+//! script, by their hashes, and nothing else.
 
 mod prose;
 
@@ -18,11 +18,11 @@ use super::{Block, Cell, Cells, Column, Detail, Document, Item, Look, Table, Ton
 use crate::report::picture::{Picture, svg};
 use crate::report::text::capital;
 
-/// The page's own style; pictures bring theirs.
+/// The page's own style; pictures have theirs.
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The document as a page: light, or dark where the system or the reader asks for it, though not on paper.
+/// The document as a page: light, or dark if the system or the reader wants it, but not on paper.
 pub(super) fn render(document: &Document, _: &Look) -> String {
     let colours = svg::css(|light, dark| format!("light-dark({light},{dark})"));
     let style = format!("{STYLE}figure{{{}{colours}}}", svg::SHAPES);
@@ -36,12 +36,12 @@ struct Page<'a> {
     style: String,
 }
 
-/// As the page's policy names a style or a script.
+/// The hash by which the page's policy names a style or a script.
 fn hash(text: &str) -> String {
     format!("sha256-{}", base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text)))
 }
 
-/// Blocks below each other, about these subjects.
+/// A sequence of blocks about these subjects.
 #[derive(Template)]
 #[template(path = "blocks.html")]
 struct Blocks<'a> {
@@ -56,7 +56,7 @@ fn blocks<'a>(blocks: &'a [Block], subjects: &'a [String]) -> Blocks<'a> {
 }
 
 impl Blocks<'_> {
-    /// The data behind a picture. Whose a row is, is told by a text in it that is a subject's label.
+    /// The data behind a picture. A row belongs to the subjects whose labels are among its texts.
     fn data(&self, picture: &Picture) -> Table {
         let columns = picture.table.columns.iter().map(Column::words).collect();
         let mut table = Table::of(format!("{}, in numbers", picture.title), columns);
@@ -74,15 +74,15 @@ fn drawing(picture: &Picture) -> String {
     svg::draw(picture, svg::Style::Inline)
 }
 
-/// Whether points are a sentence each: then they look like text.
+/// Whether the points are plain sentences, which are shown as text.
 fn are_sentences(items: &[Item]) -> bool {
     items.iter().all(|item| item.mark.is_empty() && item.name.is_empty() && item.details.is_empty())
 }
 
-/// What data behind a drawing are folded under; paper does without them.
-pub(crate) const NUMBERS: &str = "The numbers in it";
+/// The title under which the data of a drawing are folded; they are not printed on paper.
+pub(crate) const NUMBERS: &str = "The numbers";
 
-/// What something is for the eye, as the style names it.
+/// The style's class for a tone.
 fn class(tone: &Tone) -> &'static str {
     match tone {
         Tone::Plain | Tone::Strong => "",
@@ -98,13 +98,13 @@ fn class(tone: &Tone) -> &'static str {
 }
 
 impl Cell {
-    /// Its text in parts between which a line may end: what a person would type has no spaces.
+    /// Its text in parts between which a line may break: code has no spaces.
     fn parts(&self) -> impl Iterator<Item = &str> {
         let may_end = self.is_code || !self.text.contains(' ');
         self.text.split_inclusive(move |letter| may_end && ",;:/".contains(letter))
     }
 
-    /// How it stands, and what it is for the eye.
+    /// Its classes: tone and kind.
     fn classes(&self) -> String {
         let code = if self.is_code { " code" } else { "" };
         let list = if self.text.contains('\n') { " list" } else { "" };

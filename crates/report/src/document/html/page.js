@@ -4,17 +4,17 @@
   const one = (id) => document.getElementById(id);
   one("tools").hidden = false;
 
-  // The theme is remembered where the browser lets a file remember anything.
+  // The theme is remembered if the browser lets a file store anything.
   const theme = one("theme");
   const wear = (name) => { if (name) root.dataset.theme = name; else delete root.dataset.theme; };
   try { theme.value = localStorage.getItem("dunnage-theme") ?? ""; } catch { theme.value = ""; }
   wear(theme.value);
   theme.addEventListener("change", () => {
     wear(theme.value);
-    try { localStorage.setItem("dunnage-theme", theme.value); } catch { /* It lasts as long as the page. */ }
+    try { localStorage.setItem("dunnage-theme", theme.value); } catch { /* It is lost with the page. */ }
   });
 
-  // Subjects are shown or hidden everywhere at once.
+  // Shows or hides subjects everywhere at once.
   const boxes = [...one("subjects").querySelectorAll("input")];
   const marked = [...document.querySelectorAll("[data-subject], [data-against]")];
   const show = () => {
@@ -36,7 +36,7 @@
     if (!one("subjects").contains(event.target)) one("subjects").open = false;
   });
 
-  // A head that is pressed sorts its table: upwards, then downwards, then as it came.
+  // A click on a heading sorts its table: ascending, descending, then in the original order.
   const keyOf = (row, column) => {
     const cell = row.cells[column];
     if (!cell) return null;
@@ -68,7 +68,7 @@
           const sign = next === "ascending" ? 1 : -1;
           rows.sort((a, b) => {
             const [one, other] = [keyOf(a, column), keyOf(b, column)];
-            // What is missing comes last, whichever way.
+            // Missing values come last in both directions.
             if (one === null || other === null) return (one === null) - (other === null);
             return sign * compare(one, other);
           });
@@ -125,7 +125,7 @@
   });
   document.addEventListener("pointerleave", quiet);
 
-  // Paper cannot be unfolded; the numbers behind pictures stay in the file.
+  // Paper cannot be unfolded. The numbers of pictures are not printed.
   let folded = [];
   addEventListener("beforeprint", () => {
     folded = [...document.querySelectorAll("main details:not([open], .data), .programs:not([open])")];

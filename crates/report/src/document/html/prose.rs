@@ -1,4 +1,4 @@
-//! Sentences in which backticks mark what a person would type: they become code, and everything else is text.
+//! Sentences in which backticks mark code; everything else is text.
 
 use askama::Template;
 use askama::filters::HtmlSafe;
@@ -13,8 +13,7 @@ pub(crate) struct Prose {
 
 impl HtmlSafe for Prose {}
 
-/// The sentence with its code marked; backticks that do not come in pairs stay. A number and its per cent sign stay on one
-/// line.
+/// The sentence with its code marked; unpaired backticks stay. A number and its per cent sign stay on one line.
 pub(crate) fn prose(text: &str) -> Prose {
     let text = text.replace(" %", "\u{a0}%");
     let mut pieces: Vec<String> = text.split('`').map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! What comparisons of an experiment say, the most telling first.
+//! The comparisons of an experiment in words, the most important first.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::report::words::{phrase, predicate};
 use crate::units::Unit;
 use crate::verdict::{Analysis, Finding, Kind, Verdict};
 
-/// Where a number belongs, in names.
+/// The setting and metric of a number, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// The setting as `key=value` joined by `;`, empty when there is none.
@@ -20,22 +20,22 @@ pub struct Place {
     pub unit: Unit,
 }
 
-/// What one comparison says about one metric in one setting, and in words.
+/// One comparison in one metric and setting, with its words.
 #[derive(Debug, Clone, Serialize)]
 pub struct Told {
-    /// What was found.
+    /// The finding.
     #[serde(flatten)]
     pub finding: Finding,
-    /// Its verdict in a word, by the metric's unit and direction.
+    /// Its verdict in a word, by the unit and direction of the metric.
     #[serde(rename = "verdict")]
     pub kind: Kind,
-    /// How a sentence about the two subjects begins. It names a cause only where one thing differs.
+    /// The beginning of a sentence about the two subjects. It names a cause only if one thing differs.
     pub phrase: String,
-    /// What is said of them in a sentence that begins so.
+    /// The end of that sentence.
     pub predicate: String,
 }
 
-/// One experiment's comparisons, to be put into words.
+/// The comparisons of one experiment.
 pub(super) struct Compared<'a> {
     pub run: &'a Recorded,
     pub analysis: &'a Analysis,
@@ -50,10 +50,10 @@ impl Compared<'_> {
         Place { setting: self.run.plan.cells[cell].setting.to_string(), metric: name, unit }
     }
 
-    /// What is said of a cell against the baseline, by metric.
+    /// The findings about a cell against the baseline, by metric.
     pub fn with_baseline(&self, cell: usize) -> Vec<Option<Finding>> {
         let baseline = self.run.plan.baseline_of(self.name);
-        // Of a pair with several reasons the plan keeps one; what counts here is the baseline.
+        // The plan keeps one of several reasons to compare a pair; here only the baseline counts.
         let fits = |finding: &&Finding| {
             finding.cell == cell && self.run.plan.comparisons[finding.comparison].against == baseline
         };
@@ -62,7 +62,7 @@ impl Compared<'_> {
         (0..self.metrics.len()).map(|metric| of_metric(metric).copied().cloned()).collect()
     }
 
-    /// All comparisons, those of twins apart; the most telling pair first.
+    /// All comparisons, with those of twins apart; the most important pair first.
     pub fn told(&self) -> (Vec<Told>, Vec<Told>) {
         let own = self.run.plan.comparisons.iter().enumerate().filter(|(_, one)| one.experiment == self.name);
         let mut pairs: Vec<(usize, f64, Vec<Told>)> = own
@@ -89,7 +89,7 @@ fn told(plan: &Plan, finding: &Finding) -> Told {
     }
 }
 
-/// Sentences with a cause first, then steps, then the rest.
+/// Comparisons with a cause first, then steps, then the rest.
 fn rank(relation: &Relation) -> usize {
     match relation {
         Relation::OneKey(_) => 0,
@@ -102,8 +102,7 @@ fn rank(relation: &Relation) -> usize {
     }
 }
 
-/// How much a finding has to tell: decided differences by their size, then what is open, then what is
-/// the same.
+/// The weight of a finding: decided differences by their size, then undecided ones, then those that are the same.
 fn weight(finding: &Finding) -> f64 {
     let ratio = finding.ratio.map_or(0.0, |ratio| ratio.value.ln().abs());
     match finding.verdict {

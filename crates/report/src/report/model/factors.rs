@@ -1,5 +1,5 @@
-//! The effects of a complete factorial in words. Each sentence names levels and numbers; the answer to
-//! "which factor is it?" begins with the largest effect, and says honestly what is not decided.
+//! The effects of a complete factorial in words. Each sentence names levels and numbers. The answer to "which factor
+//! is it?" begins with the largest effect, and names what is undecided.
 
 use serde::Serialize;
 
@@ -12,10 +12,10 @@ use crate::units::Unit;
 use crate::verdict::factors::FactorFinding;
 use crate::verdict::{Kind, Verdict};
 
-/// What the factors of a complete factorial do.
+/// The effects of the factors of a complete factorial.
 #[derive(Debug, Clone, Serialize)]
 pub struct Factors {
-    /// Which factor it is, as a person would ask.
+    /// The question: which factor is it?
     pub question: String,
     /// The factors with their levels.
     pub factors: Vec<Levels>,
@@ -34,10 +34,10 @@ pub struct Levels {
     pub levels: [String; 2],
 }
 
-/// Which factor it is.
+/// The answer in one setting and metric.
 #[derive(Debug, Clone, Serialize)]
 pub struct FactorAnswer {
-    /// Where it was seen.
+    /// Its setting and metric.
     #[serde(flatten)]
     pub place: Place,
     /// In plain words.
@@ -47,7 +47,7 @@ pub struct FactorAnswer {
 /// A main effect or an interaction.
 #[derive(Debug, Clone, Serialize)]
 pub struct Effect {
-    /// Where it was seen.
+    /// Its setting and metric.
     #[serde(flatten)]
     pub place: Place,
     /// The names of the factors concerned; several are an interaction.
@@ -58,16 +58,16 @@ pub struct Effect {
     pub ratio: Option<Estimate>,
     /// The smallest effect that matters, in the unit of the metric.
     pub matters: Option<f64>,
-    /// What follows.
+    /// The verdict.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// The same in a word, by the metric's unit and direction.
+    /// The same in a word, by the unit and direction of the metric.
     #[serde(skip)]
     pub kind: Kind,
-    /// The same, told of the level that is named: `interaction` of several factors that do not simply add up.
+    /// The same for the level that is named; `interaction` if several factors do not simply add up.
     #[serde(rename = "verdict")]
     pub told: &'static str,
-    /// Of a main effect that is decided, the level that is slower, worse, or has more.
+    /// The level that is slower, worse, or has more, if a main effect is decided.
     #[serde(rename = "slower_level")]
     pub slower: Option<String>,
     /// The same in words.
@@ -75,7 +75,7 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// What was decided of it in a few words: which level is slower, or that factors interact.
+    /// The verdict in a few words: which level is slower, or that factors interact.
     pub fn word(&self) -> String {
         match (&self.slower, &self.verdict) {
             (Some(level), _) => format!("{level} {}", self.told),
@@ -84,14 +84,14 @@ impl Effect {
         }
     }
 
-    /// By how much it moves a single combination, twice.
+    /// Twice the change that it makes in a single combination.
     fn size(&self) -> f64 {
         let difference = self.difference.map_or(0.0, |difference| difference.value.abs());
         difference / f64::from(1u32 << (self.factors.len() - 1))
     }
 }
 
-/// What the factorial of a run shows in one experiment.
+/// The factorial of a run in one experiment.
 pub(super) fn factors(compared: &Compared<'_>) -> Option<Factors> {
     let factorial = compared.run.plan.factorial.as_ref()?;
     let own =
@@ -119,7 +119,7 @@ pub(super) fn factors(compared: &Compared<'_>) -> Option<Factors> {
     })
 }
 
-/// What people call a factor.
+/// The common name of a factor.
 fn called(name: &str) -> String {
     match name {
         "engine" => "the engine".into(),
@@ -129,7 +129,7 @@ fn called(name: &str) -> String {
     }
 }
 
-/// A level as it stands in a sentence.
+/// A level in a sentence.
 fn level(factor: &Factor, index: usize) -> String {
     let level = clean(&factor.levels[index]);
     if ["engine", "runtime"].contains(&factor.name.as_str()) {
@@ -145,7 +145,7 @@ fn effect(compared: &Compared<'_>, factorial: &Factorial, finding: &FactorFindin
         factorial.factors.iter().enumerate().filter(is_concerned).map(|(_, one)| one).collect();
     let metric = &compared.metrics[finding.metric];
     let kind = finding.verdict.kind(metric.unit, metric.better);
-    // A difference is of the second level; told is the level of which one wishes to know.
+    // The difference is that of the second level; the sentence names the worse one.
     let is_second = kind.is_worse() || kind == Kind::More;
     Effect {
         place: compared.place(finding.cells[0], finding.metric),
@@ -167,7 +167,7 @@ fn effect(compared: &Compared<'_>, factorial: &Factorial, finding: &FactorFindin
     }
 }
 
-/// What an effect says, as a sentence without its end.
+/// An effect in a sentence without a full stop.
 fn sentence(factors: &[&Factor], unit: Unit, finding: &FactorFinding) -> String {
     let all =
         |factors: &[&Factor]| joined(&factors.iter().map(|one| called(&one.name)).collect::<Vec<_>>(), "and");
@@ -176,15 +176,15 @@ fn sentence(factors: &[&Factor], unit: Unit, finding: &FactorFinding) -> String 
         several => format!("the interaction of {}", all(several)),
     };
     let Some(stats::Effect { difference, ratio, matters, .. }) = finding.effect else {
-        return format!("{name} cannot be told: no round has values of all combinations");
+        return format!("{name} is unknown: no round has values for all combinations");
     };
     let plain = estimated(unit, &difference);
-    // Which way a difference goes that is not decided.
+    // The direction of an undecided difference.
     let so = match factors {
         [only] => format!("{} minus {} is {plain}", level(only, 1), level(only, 0)),
         _ => plain,
     };
-    // Told the other way round, a difference is mirrored and a ratio is its inverse.
+    // In the other direction, the difference is negated and the ratio inverted.
     let (size, ratio, high, low) = match difference.value < 0.0 {
         true => (difference.map(|value| -value), ratio.map(|ratio| ratio.map(f64::recip)), 0, 1),
         false => (difference, ratio, 1, 0),
@@ -201,7 +201,7 @@ fn sentence(factors: &[&Factor], unit: Unit, finding: &FactorFinding) -> String 
             ratio.map_or(String::new(), |ratio| format!(" ({})", in_percent(&ratio)))
         ),
         [one, other] => format!(
-            "what {} takes more than {} is {size} larger with {} than with {}{}",
+            "the difference between {} and {} is {size} larger with {} than with {}{}",
             level(other, 1),
             level(other, 0),
             level(one, high),
@@ -219,14 +219,14 @@ fn sentence(factors: &[&Factor], unit: Unit, finding: &FactorFinding) -> String 
     }
 }
 
-/// Whether an interaction is more than a matter of scale: of factors that multiply, the larger times differ by
-/// more, and the ratios by nothing.
+/// Whether an interaction is more than a matter of scale: if factors multiply, longer times differ by more, but
+/// ratios do not differ.
 fn scale(ratio: Option<Estimate>) -> String {
     let Some(ratio) = ratio else { return String::new() };
     let shown = in_percent(&ratio);
     match ratio.interval {
         Some(interval) if interval.contains(1.0) => {
-            format!(" (as a ratio it is not seen, {shown}, so it may be a matter of scale)")
+            format!(" (not visible as a ratio, {shown}, so it may be a matter of scale)")
         }
         _ => format!(" (as a ratio too: {shown})"),
     }
@@ -237,7 +237,7 @@ fn answer(effects: &[Effect]) -> String {
     if let Some(Verdict::Suspect(index)) = effects.first().map(|one| &one.verdict)
         && effects.iter().all(|one| matches!(one.verdict, Verdict::Suspect(_)))
     {
-        return format!("No answer: numbers of it must not be believed, see suspect {}.", index + 1);
+        return format!("No answer: its numbers are suspect, see suspect {}.", index + 1);
     }
     let is_decided = |one: &&Effect| matches!(one.verdict, Verdict::More | Verdict::Less);
     let (mains, interactions): (Vec<&Effect>, Vec<&Effect>) =
@@ -247,20 +247,20 @@ fn answer(effects: &[Effect]) -> String {
         Verdict::TooFew { have, need } => Some((have, need)),
         _ => None,
     }) {
-        return format!("No verdict: there are {have} whole rounds, and one needs {need}.");
+        return format!("No verdict: there are {have} complete rounds, and a verdict needs {need}.");
     }
     let mut parts: Vec<String> = Vec::new();
     let decided: Vec<&Effect> = mains.iter().copied().filter(is_decided).collect();
     for (index, one) in decided.iter().enumerate() {
         let begin = match index {
-            0 => "Most of all it is",
+            0 => "Mainly it is",
             1 => "Then it is",
             _ => "And it is",
         };
         parts.push(format!("{begin} {}: {}.", name(one), one.sentence));
     }
     if decided.is_empty() {
-        parts.push("No factor alone is shown to make a difference that matters.".into());
+        parts.push("No factor alone makes a difference that matters, as far as this run shows.".into());
     }
     let others = mains.iter().filter(|one| !is_decided(one));
     parts.extend(others.map(|one| format!("{}.", capital(&one.sentence))));
@@ -268,15 +268,15 @@ fn answer(effects: &[Effect]) -> String {
     let open = interactions.iter().filter(|one| !is_decided(one) && one.verdict != Verdict::Same);
     let open: Vec<_> = open.map(|one| one.factors.join(" × ")).collect();
     if together.is_empty() && open.is_empty() {
-        parts.push("They add up: no interaction matters.".into());
+        parts.push("The factors add up: no interaction matters.".into());
     }
     if !together.is_empty() {
         let all: Vec<_> = together.iter().map(|one| one.sentence.as_str()).collect();
-        parts.push(format!("They do not simply add up: {}.", all.join("; ")));
+        parts.push(format!("The factors do not simply add up: {}.", all.join("; ")));
     }
     if !open.is_empty() {
-        let rest = if together.is_empty() { "they add up" } else { "more of them interact" };
-        parts.push(format!("Whether {rest} is not decided ({}).", open.join(", ")));
+        let rest = if together.is_empty() { "the factors add up" } else { "more of them interact" };
+        parts.push(format!("Whether {rest} is undecided ({}).", open.join(", ")));
     }
     parts.join(" ")
 }

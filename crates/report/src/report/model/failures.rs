@@ -1,4 +1,4 @@
-//! Why cells gave no sample, each reason once.
+//! Why cells have no sample, each reason once.
 
 use dunnage_analysis::group::in_groups;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::record::{Cause, Recorded};
 use crate::report::text::clean;
 use crate::verdict::Analysis;
 
-/// Cells that gave no sample, for one reason.
+/// Cells without samples, for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
     /// The experiment.
@@ -20,9 +20,9 @@ pub struct Failure {
     pub class: &'static str,
     /// The settings in which it happened.
     pub settings: Vec<String>,
-    /// How often.
+    /// The number of lost samples.
     pub times: usize,
-    /// Of how many planned samples in those settings.
+    /// The planned samples in those settings.
     pub planned: usize,
     /// The first reason, with the engine's own words.
     pub reason: String,
@@ -31,7 +31,7 @@ pub struct Failure {
 /// `skipped` or the class of a failure, how often, and the first reason.
 type Reason = (&'static str, usize, String);
 
-/// What gave no sample, by experiment, subject and class over all settings.
+/// Lost samples by experiment, subject and class, over all settings.
 pub(super) fn failures(run: &Recorded, analysis: &Analysis) -> Vec<Failure> {
     let of_cell =
         |(index, cell)| reasons(run, analysis, index).into_iter().map(move |reason: Reason| (cell, reason));
@@ -49,7 +49,7 @@ pub(super) fn failures(run: &Recorded, analysis: &Analysis) -> Vec<Failure> {
     groups.map(failure).collect()
 }
 
-/// Why a cell gave no sample.
+/// Why a cell has no sample.
 pub(super) fn reasons(run: &Recorded, analysis: &Analysis, cell: usize) -> Vec<Reason> {
     let summary = &analysis.cells[cell];
     let failed = |(class, times, reason): &(FailureClass, usize, String)| {

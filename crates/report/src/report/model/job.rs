@@ -1,4 +1,4 @@
-//! What the subjects take of a job whose length the reader names: differences from the baseline over that length.
+//! What the subjects add to a job of a given length: differences from the baseline as shares of that length.
 
 use serde::Serialize;
 
@@ -7,14 +7,14 @@ use crate::experiment::{self, Event};
 use crate::stats::Estimate;
 use crate::verdict::{Finding, Kind, Verdict};
 
-/// When the shares of a job hold, in a sentence.
-pub const JOB_HOLDS: &str = "Medians of the differences round by round over the length of the job, with their intervals; they hold for jobs that \
-    wait for what is named, one after the other, and compute inside as fast as outside.";
+/// When the shares of a job apply, in a sentence.
+pub const JOB_HOLDS: &str = "Medians of the differences round by round as shares of the job, with their intervals. They apply to jobs that wait \
+    for one such event each and compute as fast inside as outside.";
 
 /// A job, and what each subject adds to it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Job {
-    /// How long it takes by itself, in seconds.
+    /// How long the job alone takes, in seconds.
     #[serde(rename = "length_s")]
     pub length: f64,
     /// By experiment, setting and subject.
@@ -24,20 +24,20 @@ pub struct Job {
 /// What a subject adds to a job.
 #[derive(Debug, Clone, Serialize)]
 pub struct JobShare {
-    /// What happens once in the job: `launch`.
+    /// What happens once per job, such as `launch`.
     pub event: &'static str,
-    /// The difference over the length of the job.
+    /// The difference divided by the length of the job.
     pub share: Estimate,
-    /// What was found of the subject.
+    /// The finding about the subject.
     #[serde(flatten)]
     pub finding: Finding,
-    /// The verdict in a word, by the metric's unit and direction.
+    /// The verdict in a word, by the unit and direction of the metric.
     #[serde(rename = "verdict")]
     pub kind: Kind,
 }
 
 impl Report {
-    /// The same report for a reader with jobs of this length.
+    /// The same report, with shares of a job of this length.
     pub fn with_job(mut self, length: f64) -> Report {
         let mut shares: Vec<JobShare> = Vec::new();
         for one in &self.experiments {

@@ -1,11 +1,11 @@
-//! What a report says, in words and numbers with their units, whatever it will look like: plain
-//! data, built once from a run and its analysis. All text in it is clean and can be shown as it is.
+//! The contents of a report, in words and numbers with their units, independent of any format: plain data, built once
+//! from a run and its analysis. All text in it is clean and can be shown unchanged.
 //!
-//! These types are the declared public shape of a report: `--format json` is what they serialise to, field by field
-//! (`docs/report-json.md`), in base units with full precision, each estimate with its interval. A field that only
-//! layouts need, such as an index or a shortened text, is skipped; a name that changes changes `Report`'s schema.
+//! These types are the public shape of a report: `--format json` serialises them field by field
+//! (`docs/report-json.md`), in base units with full precision, each estimate with its interval. Fields that only
+//! layouts need, such as an index or a shortened text, are skipped. Renaming a field changes the schema of `Report`.
 //!
-//! Deliberately absent: layout, and any computing that decides something.
+//! Deliberately absent: layout, and any decision.
 
 mod build;
 mod compared;
@@ -37,7 +37,7 @@ use crate::units::Nanos;
 use crate::verdict::table::ExperimentTable;
 use crate::verdict::{Spikes, Sum, Verdict, Warning};
 
-/// Everything that a rendering needs.
+/// Everything that a format needs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The run's name.
@@ -47,32 +47,32 @@ pub struct Report {
     pub dunnage: String,
     /// When it began, RFC 3339, in UTC.
     pub started: String,
-    /// From its first sample to its last, where nothing interrupted it.
+    /// The time from its first sample to its last, unless it was interrupted.
     #[serde(skip)]
     pub lasted: Option<Nanos>,
-    /// The words of the command line that began it.
+    /// The words of the command line that started it.
     #[serde(serialize_with = "command_line")]
     pub command: Vec<String>,
-    /// Labels that the person gave the run.
+    /// Tags that the user gave the run.
     #[serde(serialize_with = "crate::document::json::by_name")]
     pub tags: Vec<(String, String)>,
-    /// The host's name; none where it is not known.
+    /// The host's name, if known.
     pub host: Option<String>,
     /// Facts about the machine, by name.
     #[serde(serialize_with = "crate::document::json::by_name")]
     pub machine: Vec<(String, String)>,
-    /// The smallest step of the clock, in seconds; no number where it is not known.
+    /// The smallest step of the clock, in seconds; not a number if unknown.
     #[serde(rename = "timer_step_s")]
     pub timer_step: f64,
-    /// SHA-256 of the executable that is probe everywhere.
+    /// SHA-256 of the executable, which is the probe everywhere.
     #[serde(rename = "probe_sha256")]
     pub probe: String,
     /// The programs of all subjects, each once.
     pub programs: Vec<ComponentFacts>,
-    /// What was found but could not be used, with the reason.
+    /// Subjects that were found but cannot be used, with the reason.
     #[serde(serialize_with = "crate::document::json::by_name")]
     pub unavailable: Vec<(String, String)>,
-    /// How it was measured.
+    /// The rounds.
     pub rounds: Rounds,
     /// The precision that the number of rounds was computed for.
     pub precision: Option<Precision>,
@@ -83,49 +83,49 @@ pub struct Report {
     /// What decided findings mean for kinds of jobs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub meanings: Vec<Meaning>,
-    /// What a person predicted before measuring, and what came of it.
+    /// Predictions made before measuring, with their outcomes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub predictions: Vec<Prediction>,
-    /// What the subjects add to a job of the reader's, where its length is given.
+    /// What the subjects add to a job, if its length is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<Job>,
     /// What qualifies the verdicts.
     pub warnings: Vec<Warning>,
-    /// What must not be believed.
+    /// Numbers that must not be believed.
     pub suspects: Vec<Suspicion>,
-    /// What gave no sample.
+    /// Cells without samples.
     pub failures: Vec<Failure>,
-    /// In how many cells carry-over was tested.
+    /// The number of cells in which carry-over was tested.
     pub carry_over_tested: usize,
-    /// How many samples there are.
+    /// The number of samples.
     pub samples: usize,
-    /// Whose measurements these are, where they were imported.
+    /// Where the measurements were imported from, if they were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
-    /// What others published about the same things; only where it was asked for.
+    /// Published numbers for the same quantities, if requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<crate::reference::Reference>,
 }
 
-/// Whose measurements a run holds that dunnage did not take itself.
+/// The origin of measurements that dunnage did not take itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Imported {
     /// The format and the name of the file.
     pub from: String,
-    /// In which order the samples were taken.
+    /// The order in which the samples were taken.
     pub order: Order,
     /// What a reader must know.
     pub notes: Vec<String>,
 }
 
-/// How often was measured.
+/// The rounds of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Rounds {
-    /// Complete rounds that count.
+    /// Complete rounds, without warm-up.
     pub complete: usize,
-    /// Planned ones.
+    /// Planned rounds.
     pub planned: usize,
-    /// Rounds before them.
+    /// Warm-up rounds before them.
     pub warmups: usize,
     /// The seed of every order.
     #[serde(serialize_with = "as_text")]
@@ -139,14 +139,14 @@ pub struct Experiment {
     pub name: &'static str,
     /// Its question.
     pub question: &'static str,
-    /// How many verdicts share its level of 5 %.
+    /// The number of verdicts that share its error of 5 %.
     pub verdicts_in_family: usize,
-    /// The error that is left to each of them.
+    /// The error of each of them.
     pub verdict_level: f64,
-    /// The planned rounds that it is in, where they are not all.
+    /// The planned rounds in which it runs, if not all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<usize>,
-    /// What it measures, the most important first.
+    /// Its metrics, the most important first.
     pub metrics: Vec<Metric>,
     /// By setting.
     pub settings: Vec<Setting>,
@@ -154,10 +154,10 @@ pub struct Experiment {
     pub comparisons: Vec<Told>,
     /// Comparisons of twins.
     pub twins: Vec<Told>,
-    /// What the factors of a complete factorial do.
+    /// The effects of the factors of a complete factorial.
     #[serde(rename = "factorial")]
     pub factors: Option<Factors>,
-    /// What settings cost, where the experiment prices them.
+    /// The prices of settings, if the experiment has any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prices: Vec<Priced>,
     /// Whether prices add up to the whole.
@@ -166,22 +166,22 @@ pub struct Experiment {
     /// Tables of its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub experiment_tables: Vec<ExperimentTable>,
-    /// Samples far from the others of their cell, where there are any.
+    /// Samples far from the others of their cell, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spikes: Option<Spikes>,
-    /// What it declares of itself.
+    /// Its declaration.
     #[serde(skip)]
     pub about: &'static experiment::Experiment,
 }
 
 impl Experiment {
-    /// Whether it is told by tables of its own alone: prices, or experiment_tables where nothing is decided.
+    /// Whether its own tables are all it has: prices, or tables without any verdict.
     pub fn speaks_for_itself(&self) -> bool {
         let decides = self.metrics.iter().any(|metric| metric.decisive);
         !self.prices.is_empty() || (!decides && !self.experiment_tables.is_empty())
     }
 
-    /// Whether no verdict could be given for want of rounds: how many there are, and how many one needs.
+    /// If there are too few rounds for any verdict: the rounds it has, and the rounds it needs.
     pub fn too_few(&self) -> Option<(usize, usize)> {
         self.rows().find_map(|(_, _, row)| match row.found(0)?.verdict {
             Verdict::TooFew { have, need } => Some((have, need)),
@@ -189,7 +189,7 @@ impl Experiment {
         })
     }
 
-    /// The values of a setting, of which this is the whole.
+    /// The values of the setting with this text.
     pub fn values_of(&self, setting: &str) -> &str {
         self.settings.iter().find(|one| one.text == setting).map_or("", |one| &one.values)
     }
@@ -199,7 +199,7 @@ impl Experiment {
         self.metrics.iter().find(|one| one.name == name)
     }
 
-    /// All rows with where they stand; subjects below the engines may stand on several ladders.
+    /// All rows with their settings and ladders; subjects below the engines may be on several ladders.
     pub fn rows(&self) -> impl Iterator<Item = (&Setting, &Ladder, &Row)> {
         self.settings.iter().flat_map(|setting| {
             setting
@@ -210,29 +210,29 @@ impl Experiment {
     }
 }
 
-/// A rule that found numbers that must not be believed.
+/// A rule that marks numbers as suspect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Suspicion {
     /// The name of the rule.
     pub rule: &'static str,
-    /// The experiment concerned; none where the run as a whole is.
+    /// The experiment concerned; none if it is the whole run.
     pub experiment: Option<&'static str>,
     /// The labels of the subjects concerned.
     pub labels: Vec<String>,
-    /// The metric concerned; none where all are.
+    /// The metric concerned; none if all are.
     pub metric: Option<&'static str>,
-    /// What was seen.
+    /// The evidence.
     pub evidence: String,
-    /// What probably made it so.
+    /// The probable cause.
     pub mechanism: String,
 }
 
-/// The words of a command line, as they are typed.
+/// The words of a command line, as the user would type them.
 fn command_line<S: Serializer>(words: &[String], to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&in_shell(words))
 }
 
-/// A number that may be too large for other languages' numbers.
+/// A number that may be too large for the numbers of other languages.
 fn as_text<S: Serializer>(number: &u64, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(number)
 }

@@ -1,4 +1,4 @@
-//! Prices in names: what a piece costs on a subject, in each way and after each prestate.
+//! Prices by name: what a piece costs on a subject, in each way and after each prestate.
 
 use serde::Serialize;
 
@@ -14,17 +14,17 @@ use crate::verdict::{Analysis, Price};
 pub struct Priced {
     /// The subject's label.
     pub label: String,
-    /// What is priced.
+    /// The priced piece.
     pub piece: &'static str,
-    /// How.
+    /// The way of pricing.
     pub way: &'static str,
-    /// What ran before.
+    /// The prestate.
     pub prestate: &'static str,
-    /// The setting that is priced.
+    /// The priced setting.
     pub setting: String,
-    /// By metric, those that there are.
+    /// The known prices, by metric.
     pub amounts: Vec<Amount>,
-    /// Why there is nothing, where the cell never gave a sample: the class and the first reason.
+    /// If the cell has no sample: the class and the first reason.
     pub lost: Option<(&'static str, String)>,
 }
 
@@ -35,13 +35,13 @@ pub struct Amount {
     pub metric: &'static str,
     /// The base unit of its values.
     pub unit: Unit,
-    /// The setting that it is told in difference of; none where the value itself is the price.
+    /// The setting that is subtracted; none if the value itself is the price.
     pub reference: Option<String>,
     /// Median of the paired differences, or of the values, with its interval at 95 %.
     pub price: Estimate,
-    /// Whether it is less than nothing, beyond its interval.
+    /// Whether its whole interval is below zero.
     pub below_zero: bool,
-    /// Whether a rule found that it must not be believed.
+    /// Whether a rule marks it as suspect.
     pub suspect: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What was measured in one setting: subjects as steps above each other, each with its values and what was found of it.
+//! The results in one setting: subjects from the lowest layer up, each with its values and findings.
 
 use serde::{Serialize, Serializer};
 
@@ -13,12 +13,12 @@ pub struct Setting {
     /// The setting as `key=value` joined by `;`, empty when there is none.
     #[serde(rename = "setting")]
     pub text: String,
-    /// The same, only the values.
+    /// The values of the setting only.
     #[serde(skip)]
     pub values: String,
-    /// From the lowest layer to the highest, and within a layer from quick to slow.
+    /// From the lowest layer to the highest, and within a layer from fast to slow.
     pub ladders: Vec<Ladder>,
-    /// What twins show.
+    /// The noise floors, from twins.
     #[serde(rename = "noise_floors")]
     pub noise: Vec<Noise>,
 }
@@ -36,19 +36,19 @@ impl Setting {
     }
 }
 
-/// Subjects that can be seen as steps above each other.
+/// Subjects from the lowest layer up, all as installed or all equalised.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ladder {
     /// `as installed` or `equalised`.
     pub name: &'static str,
-    /// Whether differences between engines were taken away.
+    /// Whether the engines are equalised.
     #[serde(skip)]
     pub equalised: bool,
     /// The keys that all its engines share, as `key=value` joined by `, `.
     pub shared_keys: String,
-    /// The label of what the multiples are of.
+    /// The label of the baseline of the multiples.
     pub baseline: String,
-    /// The rungs.
+    /// The subjects.
     #[serde(rename = "cells")]
     pub rows: Vec<Row>,
 }
@@ -58,50 +58,50 @@ pub struct Ladder {
 pub struct Row {
     /// Its label.
     pub label: String,
-    /// Its label without the keys that the ladder's title tells.
+    /// Its label without the keys in the ladder's title.
     #[serde(skip)]
     pub short: String,
     /// Its canonical specification.
     pub subject: String,
     /// Its layer.
     pub layer: &'static str,
-    /// Whether it is what all others are compared with.
+    /// Whether it is the baseline.
     #[serde(rename = "baseline")]
     pub is_baseline: bool,
-    /// The label of the subject of which the experiment made it, by another value of one key.
+    /// The label of the subject that it is a variant of, with another value of one key.
     pub variant_of: Option<String>,
     /// The runtime that does the work.
     pub runtime: Option<String>,
-    /// By metric; none where there is no value at all.
+    /// By metric; none without any value.
     #[serde(serialize_with = "those_there")]
     pub values: Vec<Option<Value>>,
     /// By metric, compared with the baseline; none for the baseline itself.
     #[serde(skip)]
     pub against_baseline: Vec<Option<Finding>>,
-    /// Which share of the first metric the floor alone would take.
+    /// The share of the first metric that the floor alone takes.
     pub floor_share: Option<Estimate>,
-    /// Which floor that is, by its label, and the keys in which it is not like the subject.
+    /// The label of that floor, and the keys in which it differs from the subject.
     pub floor: Option<(String, Vec<&'static str>)>,
-    /// By what replicates within a sample, of the first sample that counts; none where it has no such values.
+    /// The values that replicate within the first counted sample, by series; none without such values.
     #[serde(skip)]
     pub replicates: Vec<Option<Replicated>>,
-    /// Rounds that count without a sample.
+    /// Counted rounds without a sample.
     #[serde(rename = "lost_rounds")]
     pub lost: usize,
 }
 
 impl Row {
-    /// The values of a metric, where there are any.
+    /// The values of a metric, if there are any.
     pub fn value(&self, metric: usize) -> Option<&Value> {
         self.values.get(metric)?.as_ref()
     }
 
-    /// What was found in a metric against the baseline.
+    /// The finding in a metric against the baseline.
     pub fn found(&self, metric: usize) -> Option<&Finding> {
         self.against_baseline.get(metric)?.as_ref()
     }
 
-    /// Whether its values of a metric must not be believed.
+    /// Whether its values of a metric are suspect.
     pub fn is_suspect(&self, metric: usize) -> bool {
         self.found(metric).is_some_and(|finding| matches!(finding.verdict, Verdict::Suspect(_)))
     }
@@ -118,13 +118,13 @@ pub struct Value {
     pub median: Estimate,
     /// The smallest and the largest value.
     pub range: (f64, f64),
-    /// The arithmetic mean, by which nothing is decided.
+    /// The arithmetic mean, which decides nothing.
     pub mean: f64,
-    /// The standard deviation; no number of a single value.
+    /// The standard deviation; not a number for a single value.
     pub deviation: f64,
     /// The quartiles.
     pub quartiles: (f64, f64),
-    /// The single values, where they are too few for an interval.
+    /// The single values, if they are too few for an interval.
     #[serde(skip)]
     pub points: Vec<f64>,
     /// Order statistics at equal steps, from the smallest to the largest value.
@@ -138,13 +138,13 @@ pub struct Value {
 /// Values that replicate within one sample.
 #[derive(Debug, Clone)]
 pub struct Replicated {
-    /// How many there are.
+    /// Their number.
     pub count: usize,
     /// Order statistics at equal steps, from the smallest to the largest value.
     pub steps: Vec<f64>,
     /// The values in their order.
     pub time_series: TimeSeries,
-    /// How many seconds lie between two of them; none where they are in no order.
+    /// The seconds between two of them; none if they have no order.
     pub every: Option<f64>,
 }
 
@@ -155,7 +155,7 @@ pub struct Noise {
     pub layer: &'static str,
     /// The subject that was measured twice.
     pub label: String,
-    /// Where it was seen.
+    /// Its setting and metric.
     #[serde(flatten)]
     pub place: Place,
     /// In the unit of the metric.
@@ -164,11 +164,11 @@ pub struct Noise {
     /// As a share of the median.
     #[serde(rename = "floor_share")]
     pub share: Option<f64>,
-    /// Whether zero lies in the interval of the twins' difference.
+    /// Whether the interval of the twins' difference includes zero.
     pub holds_zero: bool,
 }
 
-/// Without what is missing: each names its metric.
+/// The values that exist; each names its metric.
 fn those_there<S: Serializer>(all: &[Option<Value>], to: S) -> Result<S::Ok, S::Error> {
     to.collect_seq(all.iter().flatten())
 }
