@@ -1,5 +1,6 @@
-//! Many values of one sample, as an HdrHistogram: latencies of requests, of which a series would fill the memory. Its text is the
-//! second version of the histogram's own format (uncompressed) in base64, which its tools read.
+//! Many values of one sample, as an HdrHistogram: latencies of requests, which would fill the memory as a
+//! series. Its text is the second version of the histogram's own format (uncompressed) in base64, which other
+//! HdrHistogram tools read.
 //!
 //! Deliberately absent: the order of the values; that is a series.
 
@@ -9,14 +10,14 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde::{Deserialize, Serialize};
 
-/// Values to three digits: what lies within a thousandth of each other is one.
+/// Values have three digits: those within a thousandth of each other count as equal.
 const DIGITS: u8 = 3;
-/// The longest text that is read; with three digits none is longer.
+/// The longest text that is read; three digits never need more.
 const LONGEST: usize = 1 << 20;
-/// Where the format holds the digits, after cookie, length and offset.
+/// The position of the digits in the format, after cookie, length and offset.
 const PLACE_OF_DIGITS: std::ops::Range<usize> = 12..16;
 
-/// How the values of a sample are spread.
+/// The distribution of a sample's values.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Distribution(Histogram<u64>);
@@ -31,7 +32,7 @@ impl TryFrom<String> for Distribution {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Distribution, &'static str> {
-        Distribution::from_text(&text).ok_or("no distribution of ours")
+        Distribution::from_text(&text).ok_or("not one of dunnage's distributions")
     }
 }
 
@@ -40,7 +41,7 @@ impl Distribution {
     pub fn of(values: impl IntoIterator<Item = u64>) -> Distribution {
         let mut histogram = Histogram::new(DIGITS).expect("three digits are possible");
         for value in values {
-            // The format holds signed numbers.
+            // The format stores signed numbers.
             histogram.record(value.min(i64::MAX as u64)).expect("it grows as it must");
         }
         Distribution(histogram)
@@ -51,19 +52,19 @@ impl Distribution {
         (self.count() > 0).then(|| self.0.value_at_quantile(share))
     }
 
-    /// How many values it has.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// It as a text.
+    /// The distribution as text.
     pub fn text(&self) -> String {
         let mut bytes = Vec::new();
         V2Serializer::new().serialize(&self.0, &mut bytes).expect("memory takes everything");
         STANDARD.encode(bytes)
     }
 
-    /// The distribution in a text; none where it is damaged, or wants more memory than one of ours.
+    /// The distribution in a text; none if it is damaged, or needs more memory than dunnage's own.
     pub fn from_text(text: &str) -> Option<Distribution> {
         let bytes = STANDARD.decode(Some(text).filter(|text| text.len() <= LONGEST)?).ok()?;
         let digits = u32::from_be_bytes(bytes.get(PLACE_OF_DIGITS)?.try_into().ok()?);

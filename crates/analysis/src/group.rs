@@ -1,6 +1,6 @@
-//! What belongs together, in the order in which it comes first.
+//! Groups of things that belong together, in order of first appearance.
 
-/// Things by what they have in common: each group in the place of its first one.
+/// Things grouped by a key: each group at the position of its first member.
 pub fn in_groups<T, K: PartialEq>(
     all: impl IntoIterator<Item = T>,
     key: impl Fn(&T) -> K,

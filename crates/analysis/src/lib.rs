@@ -1,6 +1,6 @@
-//! What dunnage knows and concludes without touching a machine: units, statistics, questions,
-//! plans, reading of runs, verdicts, advice. Deliberately absent: processes, clocks, file handles, system calls, engines; `clippy.toml` refuses
-//! them, and the only dependencies are formats.
+//! What dunnage knows and concludes without touching a machine: units, statistics, questions, plans, reading
+//! of runs, verdicts, advice. Deliberately absent: processes, clocks, file handles, system calls, engines.
+//! `clippy.toml` refuses them, and the only dependencies are formats.
 
 pub mod advise;
 pub mod compare;
@@ -17,7 +17,7 @@ pub mod text;
 pub mod units;
 pub mod verdict;
 
-/// Each of them once, in the order in which they come first.
+/// Each of them once, in order of first appearance.
 pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();
     for one in all {

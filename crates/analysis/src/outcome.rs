@@ -1,4 +1,4 @@
-//! What became of a planned cell in a round: a sample, a reason why it was not tried, or a
+//! What happened to a planned cell in a round: a sample, a reason why it was not tried, or a
 //! failure. Every planned cell of every round has exactly one of these.
 
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::distribution::Distribution;
 use crate::units::{Nanos, Stamp, whole_nanos};
 
-/// The kind of a failure, so that causes can be told apart without reading messages.
+/// The kind of a failure, so that causes can be distinguished without reading messages.
 #[derive(
     Debug,
     Clone,
@@ -30,19 +30,19 @@ use crate::units::{Nanos, Stamp, whole_nanos};
 pub enum FailureClass {
     /// This host, engine or runtime cannot do it at all.
     Unsupported,
-    /// It could, but we may not.
+    /// It could, but dunnage lacks the permission.
     Permission,
-    /// Something around it is missing or broken: a daemon that is away, a full disk.
+    /// Something that it needs is missing or broken: a daemon that is not running, a full disk.
     Environment,
     /// It did not end in the time allowed.
     Timeout,
-    /// It ended with an error of its own.
+    /// It ended with its own error.
     Crash,
-    /// It ended well and said something else than it should have.
+    /// It ended well, but with other output than it should have.
     #[serde(rename = "wrong output")]
     #[strum(serialize = "wrong output")]
     WrongOutput,
-    /// It ran, but not under the conditions that were asked for.
+    /// It ran, but not under the conditions asked for.
     Treatment,
 }
 
@@ -58,9 +58,9 @@ impl FailureClass {
 pub struct Failure {
     /// Its kind.
     pub class: FailureClass,
-    /// What happened, in our words.
+    /// What happened, in dunnage's words.
     pub reason: String,
-    /// What the engine or runtime said itself, as it said it.
+    /// The engine's or runtime's own message, unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
     /// The time it took to fail.
@@ -69,17 +69,17 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure that nobody else commented on.
+    /// A failure without a message of another program.
     pub fn new(class: FailureClass, reason: impl Into<String>) -> Failure {
         Failure { class, reason: reason.into(), words: None, took: Nanos(0) }
     }
 
-    /// Something around a subject that is missing or broken.
+    /// Something that a subject needs is missing or broken.
     pub fn environment(reason: impl Into<String>) -> Failure {
         Failure::new(FailureClass::Environment, reason)
     }
 
-    /// With the engine's own words; blank ones are left out, long ones cut.
+    /// With the engine's own message; blank ones are left out, long ones are cut.
     pub fn with_words(mut self, words: &[u8]) -> Failure {
         let text = String::from_utf8_lossy(words);
         let text: String = text.trim().chars().take(2000).collect();
@@ -87,7 +87,7 @@ impl Failure {
         self
     }
 
-    /// The same in one line: of the engine's own words the one that names the cause.
+    /// The same in one line, with the line of the engine's message that names the cause.
     pub fn in_short(&self) -> String {
         let cause = self.words.as_deref().map(cause_in).filter(|cause| !cause.is_empty());
         let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
@@ -95,9 +95,9 @@ impl Failure {
     }
 }
 
-/// The line of a program's output that names the cause of its failure: where Go's runtime gave up its first line, since
-/// stacks follow; else the last line that speaks of an error and is no mere warning; else the last one that does not
-/// point to the help.
+/// The line of a program's output that names the cause of its failure: if Go's runtime gave up, its first
+/// line, since stacks follow; otherwise the last line that mentions an error and is not a mere warning;
+/// otherwise the last one that does not point to the help.
 pub fn cause_in(words: &str) -> &str {
     const GO: [&str; 4] = ["runtime: ", "runtime/cgo: ", "fatal error: ", "panic: "];
     const LESS: [&str; 5] = ["level=warn", "level=info", "level=debug", "warning:", "warn["];
@@ -123,25 +123,25 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A name of a stamp or counter.
+/// The name of a stamp or counter.
 pub type Name = Cow<'static, str>;
 
-/// What one cell gave in one round, as read: stamps and counters. Metrics are derived from it
-/// later, so that a better definition does not void old runs.
+/// What one cell gave in one round, as read: stamps and counters. Metrics are computed from it
+/// later, so that a better definition does not invalidate old runs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sample {
     /// Points on `CLOCK_MONOTONIC`.
     pub stamps: Vec<(Name, Stamp)>,
     /// Durations in nanoseconds and other whole numbers, read from counters.
     pub counters: Vec<(Name, i64)>,
-    /// Whole numbers in the order in which they were taken: durations in nanoseconds, counts.
+    /// Whole numbers in the order they were taken: durations in nanoseconds, counts.
     pub series: Vec<(Name, Vec<i64>)>,
     /// Many values without their order: latencies in nanoseconds.
     pub distributions: Vec<(Name, Distribution)>,
     /// Files of the run directory that belong to it.
     pub artefacts: Vec<(Name, Artefact)>,
-    /// Values of metrics by name, in base units, where others derived them: only of samples that were imported. They go
-    /// before what stamps and counters would give.
+    /// Values of metrics by name, in base units, computed by others: only in imported samples. They have
+    /// priority over values from stamps and counters.
     pub given: Vec<(Name, f64)>,
     /// Numbers that this sample lacks, with the reason: a counter that could not be read.
     pub missing: Vec<(Name, String)>,
@@ -153,7 +153,7 @@ pub struct Sample {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Artefact {
-    /// What it holds, before it is written.
+    /// Its content, before it is written.
     #[serde(skip)]
     Bytes(Vec<u8>),
     /// Its path in the run directory.
@@ -165,15 +165,15 @@ impl TryFrom<String> for Artefact {
     type Error = &'static str;
 
     fn try_from(path: String) -> Result<Artefact, &'static str> {
-        if Artefact::is_path(&path) { Ok(Artefact::File(path)) } else { Err("it leads elsewhere") }
+        if Artefact::is_path(&path) { Ok(Artefact::File(path)) } else { Err("it is outside the directory of artefacts") }
     }
 }
 
 impl Artefact {
-    /// The directory of all of them, in a run directory.
+    /// The directory of all artefacts in a run directory.
     pub const DIRECTORY: &str = "artefacts";
 
-    /// Whether a path is one of ours: a plain name in that directory, which leads nowhere else.
+    /// Whether a path is valid: a plain name in that directory, which leads nowhere else.
     pub fn is_path(path: &str) -> bool {
         let name = path.strip_prefix(Artefact::DIRECTORY).and_then(|rest| rest.strip_prefix('/'));
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -210,10 +210,10 @@ impl Sample {
     }
 }
 
-/// What became of a planned cell in one round.
+/// What happened to a planned cell in one round.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// It was measured under the treatment that was asked for.
+    /// It was measured under the treatment asked for.
     Measured(Sample),
     /// It was not tried, for this reason.
     Skipped(String),
@@ -224,9 +224,9 @@ pub enum Outcome {
 /// Why an attempt gave no sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Abort {
-    /// It failed; the run goes on with the other cells.
+    /// It failed; the run continues with the other cells.
     Failed(Failure),
-    /// The person asked to stop.
+    /// The user asked to stop.
     Interrupted,
 }
 
@@ -236,7 +236,7 @@ impl From<Failure> for Abort {
     }
 }
 
-/// Errors that say that something around a subject is missing or broken.
+/// Errors that mean that something a subject needs is missing or broken.
 pub trait OrEnvironment<T> {
     /// A failure that begins with what could not be done.
     fn or_environment(self, what: impl fmt::Display) -> Result<T, Failure>;

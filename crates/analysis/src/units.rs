@@ -1,5 +1,5 @@
-//! Time stamps, durations and the units in which metrics are given. Values cross module borders
-//! with their unit, never as naked numbers; only `stats` computes on bare `f64`.
+//! Time stamps, durations and the units of metrics. Values cross module borders
+//! with their unit, never as bare numbers; only `stats` computes on bare `f64`.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// A point in time: nanoseconds on the kernel's `CLOCK_MONOTONIC`.
 ///
-/// Stamps from inside a container and from outside are comparable only when both processes are
-/// in the same time namespace; `probe` reports its own so that this can be shown.
+/// Stamps from inside and from outside a container are comparable only if both processes are
+/// in the same time namespace; `probe` reports its own so that this can be verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Stamp(pub u64);
 
 impl Stamp {
     /// The signed time from `earlier` to this stamp.
     pub fn since(self, earlier: Stamp) -> Nanos {
-        // The difference modulo 2⁶⁴ is right wherever it fits, and no damaged file ends the program.
+        // The difference modulo 2⁶⁴ is right whenever it fits, and a damaged file does not end the program.
         Nanos(self.0.wrapping_sub(earlier.0) as i64)
     }
 }
@@ -44,7 +44,7 @@ impl Nanos {
 impl std::ops::Add for Nanos {
     type Output = Nanos;
     fn add(self, other: Nanos) -> Nanos {
-        // A file of a stranger may hold any numbers.
+        // A file from elsewhere can hold any numbers.
         Nanos(self.0.saturating_add(other.0))
     }
 }
@@ -55,7 +55,7 @@ impl std::iter::Sum for Nanos {
     }
 }
 
-/// Of durations that a file of ours holds in whole nanoseconds.
+/// Durations that dunnage's files hold as whole nanoseconds.
 pub mod whole_nanos {
     use serde::{Deserialize, Deserializer, Serializer};
 
@@ -72,7 +72,7 @@ pub mod whole_nanos {
     }
 }
 
-/// In seconds, as everything that other programs read.
+/// In seconds, for everything that other programs read.
 impl Serialize for Nanos {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_f64(self.seconds())
@@ -85,7 +85,7 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// The base unit in which the values of a metric are stored and exported.
+/// The base unit of a metric's values, in which they are stored and exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Seconds, shown as ns, µs, ms or s.
@@ -104,22 +104,22 @@ pub enum Unit {
     PerSecond,
 }
 
-/// Which values of a metric a person wishes for.
+/// Which values of a metric are better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
-    /// Small ones.
+    /// Smaller ones.
     Less,
-    /// Large ones.
+    /// Larger ones.
     More,
-    /// Neither: it describes.
+    /// Neither: it only describes.
     Neither,
 }
 
 /// A decimal scale of a unit: values are divided by `divisor` and followed by `symbol`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
-    /// What one of `symbol` is in base units.
+    /// The size of one `symbol` in base units.
     pub divisor: f64,
     /// Printed after the number; empty for plain counts.
     pub symbol: &'static str,
@@ -137,13 +137,13 @@ const THROUGHPUT_SCALES: [Scale; 4] =
     [scale(1.0, "B/s"), scale(KIB, "KiB/s"), scale(KIB * KIB, "MiB/s"), scale(KIB * KIB * KIB, "GiB/s")];
 const RATE_SCALES: [Scale; 3] = [scale(1.0, "/s"), scale(1e3, "k/s"), scale(1e6, "M/s")];
 
-/// The largest scale of which the magnitude is at least one; of none, the smallest.
+/// The largest scale in which the value is at least one; if there is none, the smallest.
 fn fitting(scales: &[Scale], magnitude: f64) -> Scale {
     let size = magnitude.abs();
     *scales.iter().rev().find(|scale| size >= scale.divisor * 0.9995).unwrap_or(&scales[0])
 }
 
-/// By its name.
+/// As its name.
 impl Serialize for Unit {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(self.name())
@@ -163,7 +163,7 @@ impl Unit {
         }
     }
 
-    /// Whether its values say how quickly something goes, so that one of two is the faster.
+    /// Whether its values are about speed, so that one of two is faster.
     pub const fn is_about_speed(self) -> bool {
         matches!(self, Unit::Seconds | Unit::BytesPerSecond | Unit::PerSecond)
     }
@@ -184,7 +184,7 @@ impl Unit {
     pub fn format(self, value: f64) -> String {
         let scale = self.scale_for(value);
         let number = match self {
-            // Whole things have no fractions; the mean of some may.
+            // Counts have no fractions, but their mean can.
             Unit::Count if value.fract() == 0.0 => format!("{value}"),
             _ => three_digits(value / scale.divisor),
         };
@@ -206,7 +206,7 @@ impl Unit {
     }
 }
 
-/// A number of things, with the plural where it is due: `1 round`, `2 rounds`.
+/// A number of things, with a plural where needed: `1 round`, `2 rounds`.
 pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
@@ -214,7 +214,7 @@ pub fn counted(count: usize, what: &str) -> String {
 /// A share written in percent, such as `5%` or `0.5 %`; not negative.
 pub fn parse_percent(text: &str) -> Option<f64> {
     let number = text.trim().strip_suffix('%')?.trim_end();
-    // A sign or an exponent would be read by the parser, and is no percentage that a person means.
+    // The parser would accept a sign or an exponent, but they are not a percentage that users mean.
     let plain = number.chars().all(|c| c.is_ascii_digit() || c == '.');
     let percent: f64 = number.parse().ok().filter(|_| plain)?;
     Some(percent / 100.0)

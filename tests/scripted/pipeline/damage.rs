@@ -110,7 +110,7 @@ fn a_broken_plan_is_one_error_that_says_where() {
     refused(&dunnage.run("report DIR"), "the plan names subject 77 of 2", None);
     let dunnage = measured();
     damage(&dunnage, "plan.json", |text| text.replace("prestate=idle", "prestate=drunk"));
-    refused(&dunnage.run("report DIR"), "`prestate=drunk` is no setting of `start`", None);
+    refused(&dunnage.run("report DIR"), "`prestate=drunk` is not a setting of `start`", None);
 }
 
 #[test]

@@ -1,12 +1,12 @@
-//! The plan of a run that was measured already and is known by its samples alone: the cells as they were, and the
-//! comparisons as a plan would have fixed them beforehand.
+//! The plan of a run that was already measured and is known only by its samples: the cells as they were, and
+//! the comparisons that a plan would have fixed beforehand.
 
 use super::{ALLOWED, Ladder, Layer, Plan, comparisons, margins, pairs, parts};
 use crate::experiment::{self, Experiment};
 use crate::subject::Spec;
 
-/// The ladder of a subject: an engine is on equal ground with others where it has no network, keeps no log and filters
-/// system calls, whether it was asked to or does so by itself.
+/// The ladder of a subject: an engine is equalised if it has no network, keeps no log and filters system
+/// calls, whether by request or by default.
 pub fn ladder_of(spec: &Spec, layer: Layer) -> Ladder {
     let is = |key: &str, value: &str| pairs::in_force(spec, key) == Some(value);
     match layer == Layer::Engine && is("net", "none") && is("log", "none") && !is("seccomp", "off") {
@@ -15,15 +15,15 @@ pub fn ladder_of(spec: &Spec, layer: Layer) -> Ladder {
     }
 }
 
-/// The plan of samples that were taken one cell after the other, of which these subjects, cells and rounds are known: nothing
-/// is compared.
+/// The plan of samples that were measured one cell after the other, with these subjects, cells and rounds:
+/// nothing is compared.
 pub fn in_blocks(measured: Plan) -> Plan {
     let everyone: Vec<_> = (0..measured.subjects.len()).collect();
     let baseline = parts::baseline_among(&measured.subjects, &everyone);
     Plan { baseline, margins: margins(&experiments(&measured), Vec::new()), allowed: ALLOWED, ..measured }
 }
 
-/// The same where samples of one round belong together: subjects are compared.
+/// The same for samples that belong together in rounds: subjects are compared.
 pub fn in_rounds(measured: Plan) -> Plan {
     let mut plan = in_blocks(measured);
     for experiment in experiments(&plan).into_iter().filter(|one| one.decides()) {

@@ -6,42 +6,42 @@ use crate::experiment::{self, Experiment, ExperimentName, Setting};
 use crate::subject::{Layer, Need, Spec};
 use crate::units::{self, Nanos};
 
-/// On which ladder a subject stands.
+/// The ladder of a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ladder {
-    /// As a person who just installed it would start it.
+    /// With the engine's defaults.
     #[serde(rename = "as installed")]
     AsInstalled,
-    /// With the differences between engines taken away.
+    /// With the differences between engines removed.
     Equalised,
 }
 
 /// A subject of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// What stands in tables; distinct among the subjects.
+    /// Its name in tables; distinct among the subjects.
     pub label: String,
     /// What it is.
     #[serde(rename = "subject")]
     pub spec: Spec,
     /// Its layer.
     pub layer: Layer,
-    /// Its ladder. Subjects below the engines stand on both.
+    /// Its ladder. Subjects below the engines are on both.
     pub ladder: Ladder,
     /// The index of the subject that it repeats under another label.
     pub twin_of: Option<usize>,
-    /// The runtime that does the work, as found.
+    /// The runtime that does the work, as found on the machine.
     pub runtime: Option<String>,
-    /// The time of one launch until all is gone, as seen in a trial.
+    /// The time of one launch until nothing is left, as measured in a trial.
     #[serde(rename = "launch_ns", with = "units::whole_nanos")]
     pub launch: Nanos,
-    /// What it can do; experiments that need more have no cells with it.
+    /// What it supports; experiments that need more have no cells with it.
     pub offers: Vec<Need>,
-    /// The experiments that it takes part in; all where none is named.
+    /// The experiments that it takes part in; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "experiment::read_names")]
     pub only_in: Vec<ExperimentName>,
-    /// The label of the subject of which an experiment made it, by another value of one key.
+    /// The label of the subject that an experiment made it from, with another value of one key.
     pub variant_of: Option<String>,
 }
 
@@ -58,18 +58,18 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// What it is a cell of.
+    /// Its experiment.
     pub fn asks(&self) -> &'static Experiment {
         experiment::find(self.experiment).expect("cells are made of known experiments")
     }
 
-    /// Whether another subject's cell is measured in the same way.
+    /// Whether it belongs to the same experiment and setting as another cell.
     pub fn is_beside(&self, other: &Cell) -> bool {
         self.experiment == other.experiment && self.setting == other.setting
     }
 }
 
-/// A cell as it is read: only its experiment knows which settings there are.
+/// A cell as read from a file: only its experiment knows the possible settings.
 #[derive(Deserialize)]
 struct CellFile {
     experiment: String,
@@ -83,7 +83,7 @@ impl TryFrom<CellFile> for Cell {
     fn try_from(CellFile { experiment: name, setting, subject }: CellFile) -> Result<Cell, String> {
         let experiment = experiment::known(&name)?;
         let parsed = experiment::parse_setting(experiment, &setting);
-        let setting = parsed.ok_or_else(|| format!("`{setting}` is no setting of `{name}`"))?;
+        let setting = parsed.ok_or_else(|| format!("`{setting}` is not a setting of `{name}`"))?;
         Ok(Cell { experiment: experiment.name, setting, subject })
     }
 }

@@ -1,6 +1,6 @@
-//! Complete factorials: every combination of the two levels of some factors exactly once, and nothing else
-//! that differs. Beside pairs that differ in one key they are what a cause may be told from, with the
-//! interactions of the factors. What is no complete factorial is refused, with the reason.
+//! Complete factorials: every combination of the two levels of some factors exactly once, and no other
+//! difference. Next to pairs that differ in one key, they are what a cause can be named from, including the
+//! factors' interactions. Anything but a complete factorial is refused with the reason.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ use crate::subject::Spec;
 use crate::text::{listed, quoted};
 use crate::units::counted;
 
-/// Something that has two levels.
+/// Something with two levels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
     /// `engine`, `runtime`, or a key of the subjects.
     pub name: String,
-    /// Its levels; the first is that of the first subject.
+    /// Its levels; the first is the first subject's.
     pub levels: [String; 2],
 }
 
@@ -27,15 +27,15 @@ pub struct Factor {
 pub struct Factorial {
     /// The factors.
     pub factors: Vec<Factor>,
-    /// The subject of each combination: bit i of its place stands for the second level of factor i.
+    /// The subject of each combination: bit i of the index means the second level of factor i.
     pub subjects: Vec<usize>,
 }
 
-/// How many factors a factorial can have: with one it is a pair, and with more nobody reads the
-/// interactions.
+/// How many factors a factorial can have: one is a pair, and the interactions of more than four are
+/// unreadable.
 const FEWEST: usize = 2;
 const MOST: usize = 4;
-/// Keys in which subjects differ by more than themselves: another daemon has its own version and storage,
+/// Keys that change more than themselves: another daemon has its own version and storage,
 /// another image its own mount, another user and another build their own everything.
 const NO_FACTORS: [&str; 4] = ["host", "image", "bin", "rootless"];
 
@@ -49,7 +49,8 @@ impl Factorial {
 }
 
 impl Plan {
-    /// The cells of the factorial in each experiment and setting in which all are planned, by combination.
+    /// The cells of the factorial in each experiment and setting in which all of them are planned, by
+    /// combination.
     pub fn factorial_cells(&self) -> Vec<Vec<usize>> {
         let Some(factorial) = &self.factorial else { return Vec::new() };
         let first = factorial.subjects[0];
@@ -62,7 +63,7 @@ impl Plan {
         starts.filter_map(all).collect()
     }
 
-    /// How many verdicts the factorial gives in an experiment: effects × settings × decisive metrics.
+    /// The number of verdicts of the factorial in an experiment: effects × settings × decisive metrics.
     pub(super) fn factorial_verdicts(&self, experiment: &str) -> usize {
         let effects = self.factorial.as_ref().map_or(0, |one| (1 << one.factors.len()) - 1);
         let decisive = |cells: &Vec<usize>| {
@@ -75,12 +76,12 @@ impl Plan {
     }
 }
 
-/// The factorial of these factors among the subjects, each with its layer: the subjects of the highest
-/// layer are its combinations, those below are controls. Else why there is none.
+/// The factorial of these factors among the subjects, each with its layer: the subjects of the highest layer
+/// are its combinations, those below are controls. Otherwise the reason why there is none.
 pub fn complete(names: &[String], subjects: &[(&Spec, Layer)]) -> Result<Factorial, String> {
     if !(FEWEST..=MOST).contains(&names.len()) {
         return Err(format!(
-            "{} declared; a factorial has {FEWEST} to {MOST}",
+            "{} declared, but a factorial has {FEWEST} to {MOST}",
             counted(names.len(), "factor")
         ));
     }
@@ -112,14 +113,14 @@ pub fn complete(names: &[String], subjects: &[(&Spec, Layer)]) -> Result<Factori
     if let Some(missing) = places.iter().position(Option::is_none) {
         let (missing, factors, subjects) = (combination(&factors, missing), factors.len(), places.len());
         return Err(format!(
-            "no subject is {missing}; a complete factorial of {factors} factors has {subjects} subjects in its layer, every combination once"
+            "no subject has {missing}; a complete factorial of {factors} factors needs {subjects} subjects in its layer, one for each combination"
         ));
     }
     nothing_else_differs(&factors, &members)?;
     Ok(Factorial { factors, subjects: places.into_iter().flatten().collect() })
 }
 
-/// The levels of one factor, which must be two.
+/// A factor with its two levels.
 fn factor(name: &str, layer: Layer, members: &[(usize, &Spec)]) -> Result<Factor, String> {
     let is_key = |spec: &Spec| declared(spec).iter().any(|key| key.name == name);
     let is_possible = match name {
@@ -137,7 +138,7 @@ fn factor(name: &str, layer: Layer, members: &[(usize, &Spec)]) -> Result<Factor
     let mut levels: Vec<String> = Vec::new();
     for (_, spec) in members {
         let Some(level) = level(name, layer, spec) else {
-            return Err(format!("`{}` does not say its `{name}`, which is a factor", spec.shown()));
+            return Err(format!("`{}` does not set `{name}`, which is a factor", spec.shown()));
         };
         if !levels.contains(&level) {
             levels.push(level);
@@ -147,7 +148,7 @@ fn factor(name: &str, layer: Layer, members: &[(usize, &Spec)]) -> Result<Factor
     let levels = <[String; 2]>::try_from(levels);
     levels
         .map(|levels| Factor { name: name.to_owned(), levels })
-        .map_err(|_| format!("the factor `{name}` must have two levels among the subjects, and has: {shown}"))
+        .map_err(|_| format!("the factor `{name}` must have two levels among the subjects, but has: {shown}"))
 }
 
 fn level(name: &str, layer: Layer, spec: &Spec) -> Option<String> {
@@ -166,14 +167,14 @@ fn combination(factors: &[Factor], place: usize) -> String {
     listed(factors.iter().enumerate().map(level), ", ")
 }
 
-/// A difference that is no factor would be taken for an effect of one.
+/// Any other difference would be mistaken for the effect of a factor.
 fn nothing_else_differs(factors: &[Factor], members: &[(usize, &Spec)]) -> Result<(), String> {
     let is_factor = |name: &str| factors.iter().any(|factor| factor.name == name);
     let (_, first) = members[0];
     for (_, spec) in members {
         let (one, other) = (first.shown(), spec.shown());
         let refused =
-            |what: &str| Err(format!("`{one}` and `{other}` differ in {what} too, which is no factor"));
+            |what: &str| Err(format!("`{one}` and `{other}` also differ in {what}, which is not a factor"));
         let is_named = is_factor("engine") || (is_factor("runtime") && spec.runtime.is_none());
         if spec.name != first.name && !is_named {
             return refused("what they are");
@@ -197,10 +198,10 @@ fn nothing_else_differs(factors: &[Factor], members: &[(usize, &Spec)]) -> Resul
         if let Some(key) = keys.into_iter().filter(|key| known_to_both(key)).find(differs) {
             return refused(&format!("`{key}`"));
         }
-        // What engines do by themselves cannot be told beforehand, so where the engine is a factor it is said.
+        // The engines' own defaults are not known here, so if the engine is a factor these keys must be set.
         let unsaid = ["net", "log", "seccomp"].into_iter().find(|key| in_force(spec, key).is_none());
         if let (true, Some(key)) = (is_factor("engine"), unsaid) {
-            return Err(format!("`{other}` does not say its `{key}`, in which engines differ by themselves"));
+            return Err(format!("`{other}` does not set `{key}`, for which engines have different defaults"));
         }
     }
     Ok(())
@@ -245,7 +246,7 @@ mod tests {
         other_level[4] = "podman+youki:log=none,net=none";
         let unsaid = FOUR.map(|text| text.split(',').next().unwrap());
         for (names, subjects, words) in [
-            ("engine", &FOUR[..], "1 factor declared; a factorial has 2 to 4"),
+            ("engine", &FOUR[..], "1 factor declared, but a factorial has 2 to 4"),
             ("engine engine", &FOUR[..], "the factor `engine` is named twice"),
             (
                 "engine nett",
@@ -256,21 +257,21 @@ mod tests {
             (
                 "engine runtime",
                 &FOUR[..4],
-                "no subject is engine=podman, runtime=crun; a complete factorial of 2 factors has 4",
+                "no subject has engine=podman, runtime=crun; a complete factorial of 2 factors needs 4",
             ),
             (
                 "engine runtime net",
                 &FOUR[..],
-                "the factor `net` must have two levels among the subjects, and has: none",
+                "the factor `net` must have two levels among the subjects, but has: none",
             ),
-            ("engine runtime", &other_log[..], "differ in `log` too, which is no factor"),
+            ("engine runtime", &other_log[..], "also differ in `log`, which is not a factor"),
             (
                 "engine runtime",
                 &other_level[..],
-                "must have two levels among the subjects, and has: runc, crun, youki",
+                "must have two levels among the subjects, but has: runc, crun, youki",
             ),
-            ("engine memory", &FOUR[..], "does not say its `memory`, which is a factor"),
-            ("engine runtime", &unsaid[..], "does not say its `net`, in which engines differ by themselves"),
+            ("engine memory", &FOUR[..], "does not set `memory`, which is a factor"),
+            ("engine runtime", &unsaid[..], "does not set `net`, for which engines have different defaults"),
         ] {
             let why = found(names, subjects).expect_err(words);
             assert!(why.contains(words), "{words}: {why}");

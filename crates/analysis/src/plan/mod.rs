@@ -1,6 +1,5 @@
-//! What a run will do, fixed before anything is measured: cells, comparisons with their margins,
-//! the order of every round, and how long it will take. A pure function of subjects, experiments,
-//! options and seed.
+//! What a run will do, fixed before anything is measured: cells, comparisons with their margins, the order of
+//! every round, and the predicted time. A pure function of subjects, experiments, options and seed.
 
 pub mod again;
 mod cells;
@@ -34,22 +33,22 @@ use parts::{baseline_among, members};
 pub enum Relation {
     /// The second is the baseline of the run.
     Baseline,
-    /// Both are the same: what differs is noise.
+    /// Both are the same, so the difference is noise.
     Twin,
-    /// Both belong to one layer and one ladder, and a person chose them apart in at most one thing, with which others
-    /// come along: another engine as it is installed.
+    /// Both belong to one layer and one ladder, and the user chose at most one difference, which may bring
+    /// others with it: another engine as installed.
     #[serde(rename = "one choice")]
     #[strum(serialize = "one choice")]
     Choice,
-    /// The first stands one step above the second: what the step adds.
+    /// The first is one step above the second: what the step adds.
     Step,
-    /// They differ in this one thing: a cause may be named.
+    /// They differ in this one thing, so it can be named as a cause.
     #[serde(rename = "one key")]
     #[strum(serialize = "one key")]
     OneKey(String),
-    /// A person predicted how they compare.
+    /// The user predicted how they compare.
     Predicted,
-    /// Several things differ at once, and a reader asked to see them side by side: nothing is decided.
+    /// Several things differ, and a reader asked to see both: nothing is decided.
     #[serde(skip_deserializing)]
     Several,
 }
@@ -60,7 +59,7 @@ impl Relation {
         self.into()
     }
 
-    /// Which question it answers.
+    /// The purpose of such a comparison.
     pub fn role(&self) -> Role {
         match self {
             Relation::Twin => Role::Control,
@@ -73,21 +72,21 @@ impl Relation {
 /// What a comparison is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It is among the verdicts of its experiment.
+    /// One of the verdicts of its experiment.
     Asked,
-    /// It watches the instrument, at a level that the controls of its experiment share.
+    /// A check of the instrument, at a level that the controls of its experiment share.
     Control,
-    /// It is shown with its interval.
+    /// Shown with its interval only.
     Described,
 }
 
-/// How many verdicts an experiment gives. Each kind holds together at 95 %, whatever else is in the run.
+/// The number of verdicts of an experiment. Each kind holds together at 95 %, whatever else is in the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdicts {
     /// The experiment's name.
     #[serde(deserialize_with = "experiment::read_name")]
     pub experiment: ExperimentName,
-    /// What is asked: comparisons, and effects of the factorial, × settings × decisive metrics.
+    /// Verdicts asked for: comparisons, and effects of the factorial, × settings × decisive metrics.
     pub asked: usize,
     /// Controls: twins × settings × decisive metrics.
     pub controls: usize,
@@ -101,28 +100,28 @@ pub struct Comparison {
     pub experiment: ExperimentName,
     /// The subject's index.
     pub subject: usize,
-    /// The index of what it is compared with.
+    /// The index of the subject that it is compared with.
     pub against: usize,
     /// Why.
     #[serde(flatten)]
     pub relation: Relation,
 }
 
-/// What a run will do, and what its file says (`record::plan_file`).
+/// What a run will do. `record::plan_file` describes its file.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Plan {
     /// The seed of every order and every scripted value.
     pub seed: u64,
     /// Rounds that count.
     pub rounds: usize,
-    /// Rounds before them that do not.
+    /// Warm-up rounds before them.
     pub warmups: usize,
     /// The index of the subject that all others are compared with.
     pub baseline: usize,
-    /// By experiment that decides something, the verdicts that will be given; the level of each is 0.05 divided by
-    /// the number of its kind.
+    /// The verdicts of each experiment that gives any; the level of each is 0.05 divided by the number of its
+    /// kind.
     pub verdicts: Vec<Verdicts>,
-    /// How long one launch may take before it counts as hung.
+    /// The time limit of one launch, after which it counts as hung.
     #[serde(rename = "allowed_ns", with = "units::whole_nanos")]
     pub allowed: Nanos,
     /// The subjects.
@@ -135,40 +134,40 @@ pub struct Plan {
     pub margins: Vec<FixedMargin>,
     /// The precision for which the number of rounds was computed from a pilot.
     pub precision: Option<Precision>,
-    /// The rounds after which a run for a precision looks whether it is reached, and then ends; the last are all. None
-    /// where it does not look.
+    /// The rounds after which a run for a precision checks whether it is reached, and if so ends; the last is
+    /// all of them. Empty if it does not check.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looks: Vec<usize>,
-    /// The complete factorial among the subjects, where factors are declared.
+    /// The complete factorial among the subjects, if factors are declared.
     pub factorial: Option<Factorial>,
     /// Experiments that are in fewer rounds than the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quotas: Vec<Quota>,
-    /// What a person predicted before measuring.
+    /// The user's predictions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub predictions: Vec<Prediction>,
-    /// How long a work takes that its experiment does not know: as a trial told, else as it is taken for.
+    /// The time of work that its experiment does not know: from a trial, otherwise assumed.
     #[serde(rename = "unknown_ns", default, with = "units::whole_nanos")]
     pub unknown: Nanos,
 }
 
-/// A precision that a person asked for: half the width of the intervals of differences from the
+/// A precision that the user asked for: half the width of the intervals of differences from the
 /// baseline, as a share of the longer of the two medians.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Precision {
-    /// What was asked for.
+    /// The precision asked for.
     pub asked: f64,
-    /// Rounds that the pilot had; they are not part of the run.
+    /// Rounds of the pilot, which are not part of the run.
     pub pilot_rounds: usize,
-    /// What the pilot foretold for the rounds of the plan; none if it gave too few samples to say.
+    /// The pilot's prediction for the rounds of the plan; none if it gave too few samples.
     pub predicted: Option<f64>,
-    /// Whether more rounds would have been needed than the run may have.
+    /// Whether more rounds would be needed than the run may have.
     pub capped: bool,
 }
 
 pub use rounds::Quota;
 
-/// How long a launch may take unless the person says otherwise.
+/// The default time limit of a launch.
 pub const ALLOWED: Nanos = Nanos::from_millis(60_000);
 
 /// The smallest difference of a metric that matters, as fixed before the run.
@@ -178,36 +177,36 @@ pub struct FixedMargin {
     pub experiment: String,
     /// The metric's name.
     pub metric: String,
-    /// How much.
+    /// The size.
     #[serde(flatten)]
     pub margin: Margin,
 }
 
-/// A key of experiments with the values that were chosen for it.
+/// A key of experiments with its chosen values.
 pub type Chosen = (String, Vec<String>);
 
-/// What a plan is made of.
+/// The input of a plan.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The experiments.
     pub experiments: Vec<&'static str>,
     /// The subjects, without twins.
     pub subjects: Vec<Entry>,
-    /// Values chosen for keys of experiments, by key or `experiment.key`; others take all of theirs.
+    /// Values chosen for keys of experiments, by key or `experiment.key`; other keys take all their values.
     pub chosen: Vec<Chosen>,
     /// The seed.
     pub seed: u64,
-    /// How many rounds.
+    /// How to find the number of rounds.
     pub rounds: Rounds,
-    /// How long one launch may take.
+    /// The time limit of one launch.
     pub allowed: Nanos,
-    /// Margins that the person set; metrics without one keep their own.
+    /// The user's margins; metrics without one keep their own.
     pub margins: Vec<FixedMargin>,
     /// The factorial among the subjects.
     pub factorial: Option<Factorial>,
-    /// What is predicted; pairs that nobody compares are compared for it.
+    /// The predictions; pairs that are not compared otherwise are compared for them.
     pub predictions: Vec<Prediction>,
-    /// How long a work took in its trial, where there was one.
+    /// The time of the work in its trial, if there was one.
     pub trial: Option<Nanos>,
 }
 
@@ -216,26 +215,25 @@ pub struct Request {
 pub enum Rounds {
     /// Given.
     Fixed(usize),
-    /// As many as fit into this time, but enough for a verdict, and not more than are of use.
+    /// As many as fit into this time, but enough for a verdict, and no more than are useful.
     Fit(Nanos),
-    /// As many as a pilot finds necessary for this precision; until it has run, the fewest.
+    /// As many as a pilot finds necessary for this precision; before that, the minimum.
     Precise(f64),
 }
 
 /// Rounds of a pilot.
 pub const PILOT_ROUNDS: usize = 15;
-/// A run for a precision takes no longer than this, unless verdicts need it.
+/// A run for a precision takes at most this long, unless verdicts need more.
 pub const PRECISE_TIME: Nanos = Nanos::from_millis(3_600_000);
-/// And it has no more rounds than this.
+/// It has at most this many rounds.
 pub const MOST_PRECISE_ROUNDS: usize = 1000;
 
-/// Rounds beyond this narrow no interval that a start needs.
+/// Further rounds make no interval of a start usefully narrower.
 const MOST_ROUNDS: usize = 40;
-/// More than the smallest possible number, so that a failure or two do not cost the verdict, and
-/// the interval is not the whole range.
+/// Added to the minimum, so that a failure or two do not cost the verdict, and the interval is not the
+/// whole range.
 const SPARE_ROUNDS: usize = 2;
-/// Bookkeeping per cell and round that is no part of a launch: journal, records, looking for
-/// remains.
+/// Bookkeeping per cell and round outside a launch: journal, records, looking for what is left of it.
 const OVERHEAD: Nanos = Nanos(2_500_000);
 
 /// Makes the plan. Subjects must have distinct labels, and there must be at least one.
@@ -283,7 +281,7 @@ pub fn make(request: Request) -> Plan {
 }
 
 impl Plan {
-    /// Whether a subject stands for itself: it is neither the twin nor the variant of another.
+    /// Whether a subject was asked for: it is neither the twin nor the variant of another.
     pub fn is_original(&self, subject: usize) -> bool {
         let entry = &self.subjects[subject];
         entry.twin_of.is_none() && entry.variant_of.is_none()
@@ -296,7 +294,7 @@ impl Plan {
         self.cells.iter().position(fits)
     }
 
-    /// What is compared with what: each comparison with its cells, in every setting.
+    /// Each comparison with its cells, in every setting.
     pub fn compared(&self) -> impl Iterator<Item = (usize, usize, usize)> {
         let cells = |(index, one): (usize, &Comparison)| {
             let is_its = |cell: &Cell| cell.subject == one.subject && cell.experiment == one.experiment;
@@ -307,7 +305,7 @@ impl Plan {
         self.comparisons.iter().enumerate().flat_map(cells)
     }
 
-    /// How many verdicts each experiment will give: each comparison gives one for every setting in which both
+    /// The number of verdicts of each experiment: each comparison gives one for every setting in which both
     /// subjects have a cell, and every decisive metric.
     pub fn count_verdicts(&self) -> Vec<Verdicts> {
         let decisive =
@@ -334,7 +332,7 @@ impl Plan {
         self.verdicts.iter().find(|one| one.experiment == experiment)
     }
 
-    /// What all experiments ask, counted.
+    /// The number of verdicts asked for, over all experiments.
     pub fn verdicts_asked(&self) -> usize {
         self.verdicts.iter().map(|one| one.asked).sum()
     }
@@ -351,12 +349,12 @@ impl Plan {
         self.level(shared)
     }
 
-    /// The time that a round with all cells takes.
+    /// The time of a round with all cells.
     pub fn round_time(&self) -> Nanos {
         self.time_of(|_| true)
     }
 
-    /// The time that all rounds take.
+    /// The time of all rounds.
     pub fn predicted(&self) -> Nanos {
         let warm = |experiment: &str| if self.warms_up(experiment) { self.warmups } else { 0 };
         let counted = |experiment: &str| self.rounds_of(experiment) + warm(experiment);
@@ -365,7 +363,7 @@ impl Plan {
         names.into_iter().map(of).sum()
     }
 
-    /// The time that the cells of these experiments take in one round.
+    /// The time of these experiments' cells in one round.
     fn time_of(&self, is_meant: impl Fn(&str) -> bool) -> Nanos {
         let cost = |cell: &Cell| {
             let Entry { spec, launch, .. } = &self.subjects[cell.subject];
@@ -390,14 +388,14 @@ impl Plan {
         order
     }
 
-    /// The smallest difference of an experiment's metric that matters: as fixed in the plan, else as
-    /// this program would fix it.
+    /// The smallest difference of an experiment's metric that matters: as fixed in the plan, otherwise the
+    /// program's own.
     pub fn margin_of(&self, experiment: &str, metric: &Metric) -> Margin {
         let fits = |one: &&FixedMargin| one.experiment == experiment && one.metric == metric.name;
         self.margins.iter().find(fits).map_or(metric.margin, |one| one.margin)
     }
 
-    /// The metrics of an experiment, with what matters in this plan.
+    /// The metrics of an experiment, with this plan's margins.
     pub fn metric_facts(&self, about: &Experiment) -> Vec<MetricFacts> {
         let facts = |metric: &Metric| MetricFacts {
             name: metric.name,
@@ -415,7 +413,7 @@ impl Plan {
         &self.subjects[self.cells[cell].subject]
     }
 
-    /// A cell as it is called in a sentence.
+    /// The name of a cell in a sentence.
     pub fn named(&self, cell: usize) -> String {
         format!("`{}`{}", self.entry(cell).label, self.cells[cell].setting.in_brackets())
     }
@@ -426,14 +424,14 @@ impl Plan {
     }
 }
 
-/// Who is compared with whom in an experiment in which these subjects take part.
+/// The comparisons of an experiment in which these subjects take part.
 fn comparisons(experiment: ExperimentName, subjects: &[Entry], members: &[usize]) -> Vec<Comparison> {
     let pairs = pairs::of(subjects, members, baseline_among(subjects, members)).into_iter();
     let comparison = |(subject, against, relation)| Comparison { experiment, subject, against, relation };
     pairs.map(comparison).collect()
 }
 
-/// The margins of all metrics: the person's where there is one, else the program's.
+/// The margins of all metrics: the user's if there is one, otherwise the program's.
 fn margins(experiments: &[&'static Experiment], given: Vec<FixedMargin>) -> Vec<FixedMargin> {
     let own = |name: &str, metric: &Metric| {
         given.iter().find(|one| one.experiment == name && one.metric == metric.name).map(|one| one.margin)
@@ -449,8 +447,8 @@ fn margins(experiments: &[&'static Experiment], given: Vec<FixedMargin>) -> Vec<
     experiments.iter().flat_map(fixed).collect()
 }
 
-/// The settings of an experiment with these values chosen: by key, or by `experiment.key` where they
-/// are meant for one experiment only. A guarded key is part of them only where values were chosen.
+/// The settings of an experiment with these values chosen: by key, or by `experiment.key` for one experiment
+/// only. A guarded key is part of them only if values were chosen for it.
 pub fn settings(experiment: &Experiment, chosen: &[Chosen]) -> Vec<Setting> {
     experiment::settings_of(experiment, |key| {
         let by = |name: &str| chosen.iter().find(|(own, _)| own == name);
@@ -466,7 +464,7 @@ pub fn settings(experiment: &Experiment, chosen: &[Chosen]) -> Vec<Setting> {
     })
 }
 
-/// How a key is named where it is meant for one experiment only.
+/// The name of a key for one experiment only.
 pub fn key_of(experiment: &Experiment, key: &SettingKey) -> String {
     format!("{}.{}", experiment.name, key.name)
 }
@@ -481,7 +479,7 @@ fn cells(experiment: &Experiment, settings: &[Setting], subjects: &[Entry]) -> V
         .collect()
 }
 
-/// Adds a twin for the baseline and for the first subject of each layer, of those about which something is decided.
+/// Adds a twin for the baseline and for the first subject of each layer, among those with verdicts.
 fn with_twins(mut subjects: Vec<Entry>, experiments: &[&'static Experiment]) -> Vec<Entry> {
     let everyone: Vec<_> = (0..subjects.len()).collect();
     let mut doubled = BTreeSet::from([baseline_among(&subjects, &everyone)]);

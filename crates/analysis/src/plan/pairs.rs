@@ -1,12 +1,12 @@
-//! Which subjects are compared with which, and why. A cause may be named only where exactly one
-//! thing differs; everything else is compared as it was installed.
+//! Which subjects are compared with which, and why. A cause can only be named if exactly one thing
+//! differs; everything else is compared as installed.
 
 use std::collections::BTreeSet;
 
 use super::{Entry, Ladder, Layer, Relation};
 use crate::subject::{Key, Spec, kinds};
 
-/// Which of the members are compared with which, and why; each pair once, under its strongest reason.
+/// The pairs of members to compare, and why; each pair once, with its strongest reason.
 pub fn of(subjects: &[Entry], members: &[usize], baseline: usize) -> Vec<(usize, usize, Relation)> {
     let mut pairs = Vec::new();
     for &index in members {
@@ -14,7 +14,7 @@ pub fn of(subjects: &[Entry], members: &[usize], baseline: usize) -> Vec<(usize,
         if let Some(original) = entry.twin_of {
             pairs.push((index, original, Relation::Twin));
         } else if let Some(original) = &entry.variant_of {
-            // A variant is there to show what its one key does, and for nothing else.
+            // A variant only shows the effect of its one key.
             let of = members
                 .iter()
                 .copied()
@@ -41,7 +41,7 @@ pub fn of(subjects: &[Entry], members: &[usize], baseline: usize) -> Vec<(usize,
     pairs
 }
 
-/// How the subject `upper` relates to `lower`, which was named before it.
+/// How the subject `upper` relates to `lower`, which comes before it.
 fn relation(upper: &Entry, lower: &Entry) -> Option<Relation> {
     if let Some(key) = only_difference(upper, lower) {
         return Some(Relation::OneKey(key));
@@ -52,7 +52,7 @@ fn relation(upper: &Entry, lower: &Entry) -> Option<Relation> {
     }
     let step = match (lower.layer, upper.layer) {
         (Layer::Floor, Layer::Runtime) => true,
-        // An engine stands on the runtime that it calls; what it adds is told where neither has a
+        // An engine is built on the runtime that it calls; what it adds is only shown if neither has a
         // network that the other lacks.
         (Layer::Runtime, Layer::Engine) => {
             upper.ladder == Ladder::Equalised && upper.runtime.as_deref() == Some(&lower.spec.name)
@@ -62,8 +62,8 @@ fn relation(upper: &Entry, lower: &Entry) -> Option<Relation> {
     step.then_some(Relation::Step)
 }
 
-/// In how many things a person chose two subjects apart. An engine comes with its own runtime, network and log: that
-/// is one choice.
+/// In how many things the user chose two subjects to differ. An engine comes with its own runtime, network
+/// and log: that is one choice.
 fn choices_between(one: &Spec, other: &Spec) -> usize {
     let keys: BTreeSet<&str> = one.keys.iter().chain(&other.keys).map(|(key, _)| key.as_str()).collect();
     usize::from(one.name != other.name)
@@ -71,8 +71,8 @@ fn choices_between(one: &Spec, other: &Spec) -> usize {
         + keys.into_iter().filter(|key| one.get(key) != other.get(key)).count()
 }
 
-/// The one key, runtime, engine or build in which two subjects of a layer differ. What counts is what
-/// is in force: a key that is not given has its kind's default, which need not be another kind's.
+/// The one key, runtime, engine or build in which two subjects of a layer differ. The values in force
+/// count: a key that is not given has its kind's default, which can differ from another kind's.
 fn only_difference(one: &Entry, other: &Entry) -> Option<String> {
     if one.layer != other.layer {
         return None;
@@ -95,8 +95,8 @@ fn only_difference(one: &Entry, other: &Entry) -> Option<String> {
     let keys: BTreeSet<_> = given.chain(shared).collect();
     let alike = |key: &str| are_alike(key, in_force(&one.spec, key), in_force(&other.spec, key));
     differences.extend(keys.into_iter().filter(|key| !alike(key)));
-    // Engines differ in defaults that nobody can name beforehand; only where those that cost time are
-    // known to be alike is the engine itself the one difference.
+    // The defaults of engines are not all known beforehand; the engine itself is the only difference if
+    // those that cost time are known to be alike.
     let known = |key: &&str| in_force(&one.spec, key).is_some() && in_force(&other.spec, key).is_some();
     let equal_ground = ["net", "log", "seccomp"].iter().all(known);
     match differences[..] {
@@ -114,13 +114,13 @@ pub(super) fn declared(spec: &Spec) -> &'static [Key] {
     kinds::of(spec).map(|kind| kind.keys).unwrap_or_default()
 }
 
-/// Whether two values say the same. Engines call their own command lines by different names.
+/// Whether two values mean the same. Engines call their own command lines by different names.
 pub(super) fn are_alike(key: &str, one: Option<&str>, other: Option<&str>) -> bool {
     let is_command_line = |value: Option<&str>| matches!(value, Some("cli" | "ctr"));
     one == other || (key == "client" && is_command_line(one) && is_command_line(other))
 }
 
-/// The value of a key as given, else the kind's default; none where that depends on the engine.
+/// The value of a key as given, or its kind's default; none if that depends on the engine.
 pub(super) fn in_force<'a>(spec: &'a Spec, key: &str) -> Option<&'a str> {
     let default = || declared(spec).iter().find(|known| known.name == key)?.default;
     spec.get(key).or_else(default)

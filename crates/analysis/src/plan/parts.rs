@@ -1,12 +1,12 @@
-//! Who takes part in an experiment, and who is its baseline: not every subject offers what every
+//! Who takes part in an experiment, and which subject is its baseline: not every subject supports what every
 //! experiment needs.
 
 use super::{Entry, Plan};
 use crate::experiment::{self, Experiment};
 use crate::subject::Need;
 
-/// The indices of the subjects that offer what an experiment needs. Where nothing is decided, no twin is
-/// needed.
+/// The indices of the subjects that support what an experiment needs. Twins are left out of experiments
+/// without verdicts.
 pub(super) fn members(experiment: &Experiment, subjects: &[Entry]) -> Vec<usize> {
     let takes_part = |index: &usize| {
         let entry = &subjects[*index];
@@ -16,7 +16,7 @@ pub(super) fn members(experiment: &Experiment, subjects: &[Entry]) -> Vec<usize>
     (0..subjects.len()).filter(takes_part).collect()
 }
 
-/// `bare` if it is among the members, else `floor`, else the first of them.
+/// `bare` if it is a member, otherwise `floor`, otherwise the first member.
 pub(super) fn baseline_among(subjects: &[Entry], members: &[usize]) -> usize {
     let original = |index: &usize| subjects[*index].twin_of.is_none();
     let named = |name: &str| {
@@ -26,15 +26,14 @@ pub(super) fn baseline_among(subjects: &[Entry], members: &[usize]) -> usize {
 }
 
 impl Entry {
-    /// Whether it is meant for this experiment; what the experiment needs is another question.
+    /// Whether it is meant for this experiment, whatever the experiment needs.
     pub fn takes_part_in(&self, experiment: &str) -> bool {
         self.only_in.is_empty() || self.only_in.contains(&experiment)
     }
 }
 
 impl Plan {
-    /// The subject that the others are compared with in an experiment: the run's baseline, unless it
-    /// lacks what the experiment needs.
+    /// The baseline of an experiment: the run's baseline, unless it lacks what the experiment needs.
     pub fn baseline_of(&self, experiment: &str) -> usize {
         baseline_among(&self.subjects, &self.members_of(experiment))
     }
@@ -47,8 +46,8 @@ impl Plan {
         (0..self.subjects.len()).filter(takes_part).collect()
     }
 
-    /// Subjects that have no cells in an experiment, since they lack what it needs: the experiment, the
-    /// subject, the reason. Twins are not named.
+    /// The subjects without cells in an experiment because they lack what it needs: the experiment, the
+    /// subject, the reason. Without twins.
     pub fn lacking<'a>(
         &'a self,
         experiments: &'a [&'static str],

@@ -1,9 +1,10 @@
-//! What a person predicts before measuring, as text: `start.returned[prestate=idle]: bare < floor < docker`.
-//! Here it is read, printed, and matched with the experiments of a run; what came of it is told in `verdict`.
+//! The user's predictions, made before measuring, as text: `start.returned[prestate=idle]: bare < floor <
+//! docker`. Here they are read, printed, and matched with the experiments of a run; `verdict` says whether
+//! they held.
 //!
 //! The form: a metric, as `experiment.metric` or by a name that only one experiment has; a setting in square
-//! brackets, without which the prediction is about every setting; a colon; subjects with relations between them,
-//! and blanks around these, since the names of subjects hold equals signs.
+//! brackets, without which the prediction is for every setting; a colon; subjects with relations between
+//! them, with blanks around these, since the names of subjects contain equals signs.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -16,37 +17,37 @@ use crate::experiment::setting::{escaped, pairs_until, unquoted};
 use crate::experiment::{self, Setting, Weight};
 use crate::text::{listed, quoted};
 
-/// How relations are written: the first subject has less of it, differs by nothing that matters, has more of it.
+/// The symbols of relations: the first subject has less, does not differ by anything that matters, has more.
 const RELATIONS: [(Ordering, &str); 3] =
     [(Ordering::Less, "<"), (Ordering::Equal, "="), (Ordering::Greater, ">")];
 
-/// As it is written.
+/// Its symbol.
 fn symbol(order: Ordering) -> &'static str {
     RELATIONS.iter().find(|(own, _)| *own == order).map_or("=", |(_, symbol)| symbol)
 }
 
-/// A prediction as it is written.
+/// A prediction as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The experiment's name, where it is given.
+    /// The experiment's name, if given.
     pub experiment: Option<String>,
     /// The metric's name.
     pub metric: String,
-    /// Values that the settings have; every setting where there are none.
+    /// Values of the setting; empty for every setting.
     pub setting: Vec<(String, String)>,
-    /// The subjects, by what the person called them or by their labels; at least two.
+    /// The subjects, by the user's names for them or by label; at least two.
     pub subjects: Vec<String>,
-    /// How each but the last compares with the one behind it.
+    /// How each but the last compares with the next.
     pub relations: Vec<Ordering>,
 }
 
-/// How a prediction looks.
-pub const FORM: &str = "the form is `start.returned[prestate=idle]: bare < floor < docker`, with blanks around `<`, `=` and `>`; the brackets can be left out";
+/// The form of a prediction.
+pub const FORM: &str = "the form is `start.returned[prestate=idle]: bare < floor < docker`, with blanks around `<`, `=` and `>`; the brackets are optional";
 
 impl Written {
-    /// Takes a text apart; else says what is wrong with it.
+    /// Parses a text, or says what is wrong with it.
     pub fn parse(text: &str) -> Result<Written, &'static str> {
-        let end = text.find(['[', ':']).ok_or("there is no colon behind the metric")?;
+        let end = text.find(['[', ':']).ok_or("there is no colon after the metric")?;
         let (name, mut rest) = (text[..end].trim(), &text[end..]);
         let (experiment, metric) = match name.split_once(|c: char| c == '.' || c.is_whitespace()) {
             Some((experiment, metric)) => (Some(experiment), metric.trim_start()),
@@ -59,21 +60,21 @@ impl Written {
         let mut setting = Vec::new();
         if let Some(inside) = rest.strip_prefix('[') {
             (setting, rest) =
-                bracketed(inside).ok_or("the brackets do not hold `key=value`, joined by `;`")?;
+                bracketed(inside).ok_or("the brackets do not contain `key=value`, joined by `;`")?;
         }
-        let chain = rest.trim_start().strip_prefix(':').ok_or("there is no colon behind the metric")?;
+        let chain = rest.trim_start().strip_prefix(':').ok_or("there is no colon after the metric")?;
         let mut words = words(chain).ok_or("a quote is not closed")?.into_iter();
-        let mut subjects = vec![words.next().ok_or("there are no subjects behind the colon")?];
+        let mut subjects = vec![words.next().ok_or("there are no subjects after the colon")?];
         let mut relations = Vec::new();
         while let Some(relation) = words.next() {
-            relations.push(relation_of(&relation).ok_or("between two subjects stands `<`, `=` or `>`")?);
-            subjects.push(words.next().ok_or("behind the last relation there is no subject")?);
+            relations.push(relation_of(&relation).ok_or("write `<`, `=` or `>` between two subjects")?);
+            subjects.push(words.next().ok_or("there is no subject after the last relation")?);
         }
         if subjects.iter().any(|subject| relation_of(subject).is_some()) {
             return Err("there is a relation where a subject should be");
         }
         if relations.is_empty() {
-            return Err("one subject alone is no prediction");
+            return Err("a prediction needs at least two subjects");
         }
         Ok(Written {
             experiment: experiment.map(str::to_owned),
@@ -115,7 +116,8 @@ fn quoted_value(value: &str) -> String {
     if value.contains([';', ']', '"', '\\']) { escaped(value, '"') } else { value.to_owned() }
 }
 
-/// A subject with blanks outside of its double quotes, or one that looks like something else, stands in single quotes.
+/// A subject with blanks outside its double quotes, or that looks like something else, is put in single
+/// quotes.
 fn quoted_subject(subject: &str) -> String {
     let word = Word { text: subject.to_owned(), is_quoted: false };
     let is_plain = words(subject).is_some_and(|words| words == [word])
@@ -135,8 +137,8 @@ fn relation_of(word: &Word) -> Option<Ordering> {
     known.filter(|_| !word.is_quoted).map(|(order, _)| *order)
 }
 
-/// Words between blanks: in single quotes, where a backslash takes the meaning from the next character, or plain,
-/// where double quotes keep blanks together and stay. None where a quote is not closed.
+/// Words between blanks: in single quotes, where a backslash escapes the next character, or plain, where
+/// double quotes keep blanks together and stay. None if a quote is not closed.
 fn words(text: &str) -> Option<Vec<Word>> {
     let mut all = Vec::new();
     let mut rest = text.trim_start();
@@ -167,9 +169,9 @@ fn words(text: &str) -> Option<Vec<Word>> {
 pub struct Prediction {
     /// The experiment's name.
     pub experiment: &'static str,
-    /// Index into the experiment's metrics; it is decided upon.
+    /// Index into the experiment's metrics; it is a metric with verdicts.
     pub metric: usize,
-    /// As it is written, with the name of the experiment.
+    /// As written, with the name of the experiment.
     pub written: Written,
 }
 
@@ -191,7 +193,8 @@ impl fmt::Display for Link<'_> {
 }
 
 impl Prediction {
-    /// What is written, if one of these experiments decides about the metric; else why not, with a hint.
+    /// The prediction, if one of these experiments gives verdicts about the metric; otherwise the reason,
+    /// with a hint.
     pub fn of(written: &Written, experiments: &[&'static str]) -> Result<Prediction, String> {
         let decisive = |name: &'static str| {
             let metrics = experiment::find(name).map_or(&[][..], |one| one.metrics);
@@ -204,7 +207,7 @@ impl Prediction {
         if let (Some(experiment), []) = (&written.experiment, &asked[..]) {
             let valid = quoted(experiments);
             return Err(format!(
-                "`{experiment}` is no experiment of this run\n\nhint: its experiments are {valid}"
+                "`{experiment}` is not an experiment of this run\n\nhint: its experiments are {valid}"
             ));
         }
         let known: Vec<_> = asked.iter().flat_map(|name| decisive(name)).collect();
@@ -220,14 +223,14 @@ impl Prediction {
                 let valid = quoted(known.iter().map(full));
                 let valid = if valid.is_empty() { "none here".to_owned() } else { valid };
                 Err(format!(
-                    "nothing is decided about a metric `{}`\n\nhint: metrics with verdicts are {valid}",
+                    "there are no verdicts about a metric `{}`\n\nhint: metrics with verdicts are {valid}",
                     written.metric
                 ))
             }
             _ => {
                 let which = quoted(found.into_iter().map(full));
                 Err(format!(
-                    "several experiments have a metric `{}`\n\nhint: say which: {which}",
+                    "several experiments have a metric `{}`\n\nhint: name one of them: {which}",
                     written.metric
                 ))
             }
@@ -268,7 +271,7 @@ impl<'de> Deserialize<'de> for Prediction {
 }
 
 impl Plan {
-    /// The labels in a prediction that have no cell in its experiment: what is not there is not decided about.
+    /// The labels in a prediction that have no cell in its experiment, so that nothing is decided about them.
     pub fn not_there<'a>(&'a self, prediction: &'a Prediction) -> impl Iterator<Item = &'a String> {
         prediction
             .written
@@ -277,15 +280,16 @@ impl Plan {
             .filter(|label| self.measured_as(prediction.experiment, label).is_none())
     }
 
-    /// The subject of this label, if it takes part in the experiment.
+    /// The index of the subject with this label, if it takes part in the experiment.
     fn measured_as(&self, experiment: &str, label: &str) -> Option<usize> {
         let subject = self.subjects.iter().position(|one| one.label == label && one.twin_of.is_none())?;
         let has_a_cell = |cell: &Cell| cell.subject == subject && cell.experiment == experiment;
         self.cells.iter().any(has_a_cell).then_some(subject)
     }
 
-    /// Adds the comparison of two subjects, by their labels, to every experiment in which both have cells and nothing
-    /// compares them yet: described, and not decided. Returns in how many they have cells.
+    /// Adds the comparison of two subjects, by label, to every experiment in which both have cells and which
+    /// does not compare them yet: described, not decided. Returns the number of experiments in which both
+    /// have cells.
     pub fn describe(&mut self, first: &str, second: &str) -> usize {
         let mut names: Vec<&'static str> = self.cells.iter().map(|cell| cell.experiment).collect();
         names.dedup();
@@ -302,7 +306,7 @@ impl Plan {
         found
     }
 
-    /// The comparison of two subjects in an experiment, by their labels, and whether the first is its subject.
+    /// The comparison of two subjects in an experiment, by label, and whether the first is its subject.
     pub fn comparison_of(&self, experiment: &str, first: &str, second: &str) -> Option<(usize, bool)> {
         let (first, second) = (self.measured_as(experiment, first)?, self.measured_as(experiment, second)?);
         let ends = |one: &Comparison| (one.subject, one.against);
@@ -314,7 +318,7 @@ impl Plan {
     }
 }
 
-/// The comparisons of what is predicted about and what nobody compares otherwise.
+/// The comparisons that predictions need and that are not made otherwise.
 pub(super) fn comparisons_wanted(plan: &Plan) -> Vec<Comparison> {
     let mut wanted: Vec<Comparison> = Vec::new();
     for prediction in &plan.predictions {
@@ -366,8 +370,8 @@ mod tests {
             ("returned[prestate]: bare < floor", "brackets"),
             ("returned[prestate=idle: bare < floor", "brackets"),
             ("returned:", "no subjects"),
-            ("returned: bare", "one subject alone"),
-            ("returned: bare<floor", "one subject alone"),
+            ("returned: bare", "at least two subjects"),
+            ("returned: bare<floor", "at least two subjects"),
             ("returned: bare floor", "between two subjects"),
             ("returned: bare <", "no subject"),
             ("returned: bare < <", "a relation where"),
@@ -394,7 +398,7 @@ mod tests {
         assert!(
             of(&format!("exec.returned: {chain}"), &["start"])
                 .unwrap_err()
-                .contains("no experiment of this run")
+                .contains("not an experiment of this run")
         );
         let undecided = of(&format!("start.client_cpu: {chain}"), &["start"]).unwrap_err();
         assert!(undecided.contains("hint: metrics with verdicts are `start.returned`"), "{undecided}");

@@ -1,26 +1,26 @@
-//! How many rounds, and which experiments are in which. Those that decide something are in every round;
-//! those beside them that only show and price are in some of them, evenly spread, so that they do not
-//! take the time that verdicts need.
+//! How many rounds, and which experiments are in which. Experiments with verdicts are in every round. Those
+//! that only show and price are in some of the rounds, evenly spread, so that they do not take the time that
+//! verdicts need.
 
 use super::{Plan, Rounds, SPARE_ROUNDS, Verdicts};
 use crate::experiment;
 use crate::stats::{Alpha, min_rounds};
 use crate::units::Nanos;
 
-/// An experiment that is in fewer rounds than there are.
+/// An experiment that is in fewer rounds than the plan has.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Quota {
     /// The experiment's name.
     pub experiment: String,
-    /// The most rounds that count.
+    /// The maximum number of rounds that count.
     pub rounds: usize,
 }
 
-/// Rounds for what decides nothing, beside what does: enough for the interval of a median to leave out
-/// the two values at either end.
+/// Rounds for an experiment without verdicts, next to one with: enough for the interval of a median to leave
+/// out the two values at either end.
 const BESIDE: usize = 12;
 
-/// The experiments that are in no more rounds than these. What a person asks of a single experiment holds.
+/// The experiments with a limit on their rounds. What the user asks of a single experiment has priority.
 pub(super) fn quotas(plan: &Plan, asked: Rounds) -> Vec<Quota> {
     let names: std::collections::BTreeSet<_> = plan.cells.iter().map(|cell| cell.experiment).collect();
     if names.len() == 1 && !matches!(asked, Rounds::Fit(_)) {
@@ -34,7 +34,7 @@ pub(super) fn quotas(plan: &Plan, asked: Rounds) -> Vec<Quota> {
     own.chain(beside).map(|(name, rounds)| Quota { experiment: name.to_owned(), rounds }).collect()
 }
 
-/// The rounds of an experiment whose samples replicate within.
+/// The number of rounds of an experiment whose samples replicate within.
 fn own_rounds(name: &str) -> Option<usize> {
     experiment::find(name)?.rounds
 }
@@ -44,8 +44,8 @@ fn decides(name: &str) -> bool {
 }
 
 impl Plan {
-    /// The rounds that fit into this time beside the warm-ups, but enough for verdicts, and else no more
-    /// than `most`.
+    /// The rounds that fit into this time after the warm-ups, but enough for verdicts, and otherwise at most
+    /// `most`.
     pub fn rounds_within(&self, time: Nanos, most: usize) -> usize {
         let quota = |name: &str| self.quotas.iter().find(|quota| quota.experiment == name);
         let always = self.time_of(|name| quota(name).is_none());
@@ -61,39 +61,39 @@ impl Plan {
         fitting.clamp(self.rounds_for_verdicts(), most.max(self.rounds_for_verdicts()))
     }
 
-    /// The rounds that count and that an experiment is in.
+    /// The number of rounds that count for an experiment.
     pub fn rounds_of(&self, experiment: &str) -> usize {
         let quota = self.quotas.iter().find(|quota| quota.experiment == experiment);
         quota.map_or(self.rounds, |quota| quota.rounds.min(self.certain()))
     }
 
-    /// The rounds that a run has however early it ends.
+    /// The rounds that a run has, however early it ends.
     fn certain(&self) -> usize {
         self.looks.first().copied().unwrap_or(self.rounds)
     }
 
-    /// The level of each of so many intervals that hold together. The looks at the precision share it too, so that it is
-    /// kept whichever of them ends the run, and by whatever rule.
+    /// The level of each of so many intervals that hold together. The looks at the precision share it too, so
+    /// it holds whichever look ends the run, and by whatever rule.
     pub fn level(&self, intervals: usize) -> Alpha {
         Alpha::shared_by(intervals.max(1) * self.looks.len().max(1))
     }
 
-    /// Whether an experiment is in the rounds before those that count.
+    /// Whether an experiment is in the warm-up rounds.
     pub fn warms_up(&self, experiment: &str) -> bool {
         own_rounds(experiment).is_none()
     }
 
     /// Whether an experiment is in this round, warm-ups counted from 0 before the others. It is in all
-    /// of those, unless its samples replicate within.
+    /// warm-ups, unless its samples replicate within.
     pub fn visits(&self, experiment: &str, round: usize) -> bool {
         let Some(counted) = round.checked_sub(self.warmups) else { return self.warms_up(experiment) };
-        // What has no quota is in the rounds after the first look, too.
+        // An experiment without a quota is also in the rounds after the first look.
         let (own, certain) = (self.rounds_of(experiment), self.certain());
         let due = |rounds: usize| rounds.min(certain) * own / certain.max(1);
         own > certain || due(counted + 1) > due(counted)
     }
 
-    /// How many samples are planned in the rounds before this one, warm-ups included.
+    /// The number of samples planned before this round, warm-ups included.
     pub fn samples_before(&self, round: usize) -> usize {
         let in_round =
             |one: usize| self.cells.iter().filter(move |cell| self.visits(cell.experiment, one)).count();
@@ -102,14 +102,14 @@ impl Plan {
 }
 
 impl Plan {
-    /// The fewest rounds that leave room for the verdicts of every experiment that is in all of them.
+    /// The minimum number of rounds for verdicts of every experiment that is in all of them.
     pub fn rounds_for_verdicts(&self) -> usize {
         let needed = |one: &Verdicts| min_rounds(self.level(one.asked.max(one.controls)));
         let most = self.in_all_rounds().map(needed).max();
         most.unwrap_or_else(|| min_rounds(self.level(0))) + SPARE_ROUNDS
     }
 
-    /// The experiments of which the planned rounds are too few for any verdict, each with the fewest that are enough.
+    /// The experiments for which the planned rounds are too few for any verdict, each with the minimum.
     pub fn without_verdicts(&self) -> Vec<(&'static str, usize)> {
         let asked = self.in_all_rounds().filter(|one| one.asked > 0);
         let needed = asked.map(|one| (one.experiment, min_rounds(self.alpha(one.experiment))));
@@ -167,7 +167,7 @@ mod tests {
         let quota = both.rounds_of("primitives");
         assert_eq!((quota, both.rounds_of("start")), (BESIDE, both.rounds));
         assert!(both.rounds >= both.rounds_for_verdicts() && both.rounds > quota);
-        // What is not decided adds no verdict.
+        // Experiments without verdicts add none.
         assert_eq!(both.verdicts, plan(&["start"], Rounds::Fit(time)).verdicts);
         let visited =
             (0..both.rounds).filter(|round| both.visits("primitives", round + both.warmups)).count();

@@ -1,4 +1,4 @@
-//! What a plan of some subjects holds, tested without any machine.
+//! What a plan of some subjects contains, tested without a machine.
 
 use super::*;
 use crate::stats::min_rounds;
@@ -156,7 +156,7 @@ fn a_choice_of_one_thing_is_asked_and_of_several_described_on_demand() {
         engine("podman+runc", "runc"),
     ];
     let mut plan = make(Request { subjects, ..request(Rounds::Fixed(3)) });
-    // Each as it comes, though runtime, network and log differ besides.
+    // Each with its defaults, though runtime, network and log differ too.
     assert_eq!(relation_of(&plan, "podman", "docker"), Some(Relation::Choice));
     assert_eq!(relation_of(&plan, "podman+runc", "docker+crun"), None);
     assert_eq!(relation_of(&plan, "podman", "docker+crun"), None);
@@ -183,7 +183,8 @@ fn every_verdict_counts_in_the_family_of_its_experiment_and_twins_in_one_of_thei
     assert_eq!(both.rounds_for_verdicts(), needed + SPARE_ROUNDS);
 }
 
-/// The subjects that an installation of everything offers: not a promise but a figure to read, and to notice when it grows.
+/// The subjects of a machine with everything installed: not a promise but a figure to read, and to notice
+/// when it grows.
 #[test]
 fn a_default_plan_of_many_subjects_asks_little_enough_to_be_decided() {
     use Ladder::{AsInstalled, Equalised};

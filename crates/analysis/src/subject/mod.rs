@@ -1,5 +1,5 @@
-//! Subjects as plain data: how one is written, which kinds there are and which keys they understand, how much
-//! lies between each and the kernel, and what one can offer. Deliberately absent: finding and starting them.
+//! Subjects as plain data: how one is written, the kinds and their keys, the layers between each and the
+//! kernel, and what one supports. Deliberately absent: finding and starting them.
 
 pub mod kinds;
 pub mod spec;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub use spec::{Key, Spec, SpecError, Values};
 
-/// How much lies between the command and the kernel.
+/// What is between the command and the kernel.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr,
 )]
@@ -25,7 +25,7 @@ pub enum Layer {
     Runtime,
     /// An engine, which calls a runtime.
     Engine,
-    /// Not known: a command that somebody else measured.
+    /// Unknown: a command that someone else measured.
     #[strum(serialize = "")]
     None,
 }
@@ -37,22 +37,22 @@ impl Layer {
     }
 }
 
-/// What an experiment needs of a subject beyond being found.
+/// What an experiment needs a subject to support, beyond being found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Need {
-    /// Starts that end by themselves.
+    /// Launches that end on their own.
     Launch,
-    /// A container made, started, stopped and removed by verbs of their own.
+    /// A container that is created, started, stopped and removed by separate verbs.
     Lifecycle,
-    /// A place that runs and can be entered.
+    /// A container that keeps running and can be entered.
     Exec,
     /// A container that is made of pieces, each of which can be left out.
     Pieces,
-    /// A program inside that works for a while and says what came of it.
+    /// A program inside that works for a while and reports results.
     Work,
-    /// A program inside that serves, and that others reach over a network.
+    /// A program inside that serves others over a network.
     Network,
 }
 
@@ -60,9 +60,9 @@ impl Need {
     /// All of them.
     pub const ALL: [Need; 6] =
         [Need::Launch, Need::Lifecycle, Need::Exec, Need::Pieces, Need::Work, Need::Network];
-    /// What whoever makes containers can do with them as a whole.
+    /// What everything that makes containers supports.
     pub const CONTAINER: [Need; 4] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Work];
-    /// The same of whoever joins them by networks, too.
+    /// The same for what also joins them by networks.
     pub const JOINED: [Need; 5] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Work, Need::Network];
 
     /// The word used in files.
@@ -73,28 +73,28 @@ impl Need {
     /// Why a subject without it has no cells.
     pub const fn lacking(self) -> &'static str {
         match self {
-            Need::Launch => "it starts nothing",
-            Need::Lifecycle => "it has no container that is created, started, stopped and removed apart",
-            Need::Exec => "nothing stays running in it that could be entered",
-            Need::Pieces => "it cannot be taken apart",
-            Need::Work => "nothing works in it",
-            Need::Network => "nothing in it can be reached over a network",
+            Need::Launch => "it does not start anything",
+            Need::Lifecycle => "it has no container that is created, started, stopped and removed separately",
+            Need::Exec => "it has no running container to enter",
+            Need::Pieces => "it has no pieces that can be left out",
+            Need::Work => "no work can run in it",
+            Need::Network => "it cannot be reached over a network",
         }
     }
 }
 
-/// A place of the host that is bound into the container.
+/// A path of the host that is mounted into the container.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mount {
     /// Its absolute path on the host.
     pub host: PathBuf,
     /// The absolute path inside.
     pub inside: PathBuf,
-    /// What may be done with it.
+    /// The access to it.
     pub access: Access,
 }
 
-/// What may be done with a mount.
+/// The access to a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
     /// Everything.

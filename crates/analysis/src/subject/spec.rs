@@ -1,7 +1,7 @@
-//! The grammar of subjects on the command line: `[LABEL=]NAME[+RUNTIME][:key=value,…]`, where a
-//! value that holds a comma, colon or equals sign stands in double quotes. What keys mean is the
-//! business of the kinds; here a specification is only taken apart, checked against the keys that
-//! its kind declares, and printed in one canonical form.
+//! The grammar of subjects on the command line: `[LABEL=]NAME[+RUNTIME][:key=value,…]`, where a value that
+//! contains a comma, colon or equals sign is in double quotes. The kinds know what keys mean; here a
+//! specification is only parsed, checked against the keys that its kind declares, and printed in one
+//! canonical form.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use thiserror::Error;
 
 use crate::text::meant;
 
-/// What a subject was asked to be, as typed.
+/// A subject as the user wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Spec {
-    /// A name of the person's own choosing, to tell two of a kind apart.
+    /// The user's own name for it, to distinguish two of a kind.
     pub label: Option<String>,
     /// The kind: `bare`, `floor`, `crun`, `docker` …
     pub name: String,
@@ -40,7 +40,7 @@ pub enum Values {
     Text(&'static str),
     /// A decimal number above zero.
     Number,
-    /// A number of CPUs, of which the kernel grants no less than 1 ms in a period of 100 ms; or none.
+    /// A number of CPUs or `none`; the kernel grants at least 1 ms in a period of 100 ms.
     Cpus,
     /// A number of bytes, such as `64MiB`.
     Size,
@@ -53,7 +53,7 @@ impl Values {
     pub fn allow(self, value: &str) -> bool {
         match self {
             Values::OneOf(words) => words.contains(&value),
-            // A leading hyphen would make an option of it.
+            // A leading hyphen would make it an option.
             Values::Path | Values::Text(_) => !value.is_empty() && !value.starts_with('-'),
             Values::Number => value.parse::<f64>().is_ok_and(|number| number.is_finite() && number > 0.0),
             Values::Cpus => {
@@ -73,7 +73,7 @@ impl Values {
             Values::Text(what) => what.into(),
             Values::Number => "a number above zero".into(),
             Values::Cpus => {
-                "a number of CPUs from 0.01 up (the kernel grants no less than 1 ms in 100 ms), or none"
+                "a number of CPUs from 0.01 (the kernel grants at least 1 ms in 100 ms), or none"
                     .into()
             }
             Values::Size => "a size such as 64MiB".into(),
@@ -82,47 +82,47 @@ impl Values {
     }
 }
 
-/// A key that a kind of subject understands.
+/// A key of a kind of subject.
 #[derive(Debug)]
 pub struct Key {
     /// Its name.
     pub name: &'static str,
-    /// What it can be set to.
+    /// The values that it can have.
     pub values: Values,
-    /// What it does, and what holds without it.
+    /// What it does, and its default.
     pub meaning: &'static str,
-    /// The value that it has when it is not given, where that is always the same one.
+    /// Its value when it is not given, if that is always the same.
     pub default: Option<&'static str>,
 }
 
 impl Key {
-    /// A key that has no value unless it is given, or not always the same one.
+    /// A key without a fixed default.
     pub(super) const fn of(name: &'static str, values: Values) -> Key {
         Key { name, values, meaning: "", default: None }
     }
 
-    /// A key that takes one of these words, and has the first where it is not given.
+    /// A key that takes one of these words; the first is the default.
     pub(super) const fn choice(name: &'static str, words: &'static [&'static str]) -> Key {
         Key { default: Some(words[0]), ..Key::of(name, Values::OneOf(words)) }
     }
 
-    /// The value where it is not given.
+    /// The same with this default.
     pub(super) const fn by_default(self, value: &'static str) -> Key {
         Key { default: Some(value), ..self }
     }
 
-    /// What it has where it is not given differs.
+    /// The same without a fixed default.
     pub(super) const fn without_default(self) -> Key {
         Key { default: None, ..self }
     }
 
-    /// What it does, and what holds without it.
+    /// The same with what it does, and its default.
     pub(super) const fn meaning(self, meaning: &'static str) -> Key {
         Key { meaning, ..self }
     }
 }
 
-/// A number with one of these units, in what they stand for.
+/// A number with one of these units, multiplied by the unit's size.
 fn in_units(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let (_, factor) = units.iter().find(|(unit, _)| *unit == &text[end..])?;
@@ -149,7 +149,7 @@ fn is_word(text: &str) -> bool {
 }
 
 impl Spec {
-    /// Takes a subject apart. The kind and its keys are not checked here.
+    /// Parses a subject. The kind and its keys are not checked here.
     pub fn parse(text: &str) -> Result<Spec, SpecError> {
         let wrong = |why: &str| {
             SpecError(format!(
@@ -202,8 +202,8 @@ impl Spec {
         all
     }
 
-    /// The same subject without keys that only say what holds anyway, so that two ways of asking for
-    /// the same thing are one.
+    /// The same subject without keys that only set the default, so that two ways of asking for
+    /// the same thing are equal.
     pub fn without_defaults(mut self, declared: &[Key]) -> Spec {
         let says_nothing = |key: &str, value: &str| {
             declared.iter().any(|known| known.name == key && known.default == Some(value))
@@ -212,7 +212,7 @@ impl Spec {
         self
     }
 
-    /// The same with numbers as they are written shortest, so that `0.50` and `0.5` are one.
+    /// The same with numbers in their shortest form, so that `0.50` and `0.5` are equal.
     pub fn with_plain_numbers(mut self, declared: &[Key]) -> Spec {
         for (key, value) in &mut self.keys {
             let is_number = |known: &&Key| {
@@ -225,7 +225,7 @@ impl Spec {
         self
     }
 
-    /// The label, or else the canonical text: what stands in tables.
+    /// Its name in tables: the label, or else the canonical text.
     pub fn shown(&self) -> String {
         self.label.clone().unwrap_or_else(|| self.to_string())
     }
@@ -237,7 +237,7 @@ impl Spec {
             let Some(known) = declared.iter().find(|known| known.name == key) else {
                 let names: Vec<_> = declared.iter().map(|known| known.name).collect();
                 let meant = meant(key, names.iter().copied());
-                let valid = if names.is_empty() { "none at all".to_owned() } else { names.join(", ") };
+                let valid = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
                 return Err(SpecError(format!(
                     "`{name}` has no key `{key}`\n\nhint: {meant}its keys are {valid}"
                 )));
@@ -245,7 +245,7 @@ impl Spec {
             if !known.values.allow(value) {
                 let valid = known.values.described();
                 return Err(SpecError(format!(
-                    "`{key}={value}` is not possible for `{name}`\n\nhint: `{key}` takes {valid}"
+                    "`{key}={value}` is not valid for `{name}`\n\nhint: `{key}` takes {valid}"
                 )));
             }
         }
@@ -258,7 +258,7 @@ fn split_keys(list: &str) -> Result<Vec<(String, String)>, &'static str> {
     let mut pairs = Vec::new();
     let mut rest = list;
     loop {
-        let (key, after) = rest.split_once('=').ok_or("after the colon come `key=value` pairs")?;
+        let (key, after) = rest.split_once('=').ok_or("`key=value` pairs must follow the colon")?;
         if !is_word(key) {
             return Err("a key consists of letters, digits, `.`, `_` and `-`");
         }
@@ -268,8 +268,8 @@ fn split_keys(list: &str) -> Result<Vec<(String, String)>, &'static str> {
         };
         if !after.starts_with('"') && value.contains([':', '=', '"']) {
             return Err(
-                "a value that holds a comma, colon, equals sign or quote stands in double quotes, as in a shell in \
-                 'docker:image=\"alpine:3\"', single quotes included",
+                "put a value with a comma, colon, equals sign or quote in double quotes, and all in single quotes for a shell, as \
+                 in 'docker:image=\"alpine:3\"'",
             );
         }
         pairs.push((key.to_owned(), value.to_owned()));
