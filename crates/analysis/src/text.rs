@@ -1,5 +1,5 @@
-//! Text as all renderings need it: cleaned of what a terminal or a reader could be fooled with,
-//! measured in columns, shortened, wrapped; and numbers with three significant digits.
+//! Text for all renderings: stripped of what could fool a terminal or a reader, measured in columns,
+//! shortened, wrapped; and numbers with three significant digits.
 
 use std::fmt::Display;
 
@@ -8,8 +8,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::stats::{Alpha, Estimate};
 use crate::units::{Scale, Unit};
 
-/// Takes everything out of a text from outside that is not plainly visible: escape sequences with
-/// their arguments, control characters, and marks that turn the direction of writing or join
+/// Removes everything from a foreign text that is not plainly visible: escape sequences with
+/// their arguments, control characters, and marks that change the direction of writing or join
 /// letters. White space becomes single spaces.
 pub fn clean(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
@@ -31,7 +31,8 @@ pub fn clean(text: &str) -> String {
     kept
 }
 
-/// A text of JSON in which what is not plainly visible is escaped: it means the same and controls no terminal.
+/// JSON text with everything escaped that is not plainly visible: it means the same and does not control a
+/// terminal.
 pub fn escaped(json: &str) -> String {
     let mut kept = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -47,7 +48,7 @@ pub fn escaped(json: &str) -> String {
 
 type Letters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-/// What follows an escape character: a control sequence, a string that ends with a bell or `ESC \`,
+/// Skips what follows an escape character: a control sequence, a string that ends with a bell or `ESC \`,
 /// or a single letter, perhaps after intermediate ones (ECMA-48, section 5).
 fn skip_sequence(rest: &mut Letters<'_>) {
     match rest.peek() {
@@ -72,7 +73,7 @@ fn skip_sequence(rest: &mut Letters<'_>) {
     }
 }
 
-/// Skips up to and with the final letter; another control character ends a broken sequence.
+/// Skips to the final letter, inclusive; another control character ends a broken sequence.
 fn skip_until(rest: &mut Letters<'_>, is_final: impl Fn(char) -> bool) {
     while let Some(letter) = rest.next_if(|letter| !letter.is_control()) {
         if is_final(letter) {
@@ -90,7 +91,7 @@ fn is_invisible(letter: char) -> bool {
         || matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
 }
 
-/// How many columns a text takes.
+/// The number of columns of a text.
 pub fn width(text: &str) -> usize {
     text.width()
 }
@@ -108,8 +109,8 @@ pub fn right(text: &str, columns: usize) -> String {
     " ".repeat(columns.saturating_sub(width(&text))) + &text
 }
 
-/// The text in at most this many columns. What is left out is left out in the middle, because
-/// labels tell their kind at the beginning and what sets them apart at the end.
+/// The text in at most this many columns. The middle is left out, because labels show their kind at the
+/// beginning and their differences at the end.
 pub fn shorten(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -132,8 +133,7 @@ pub fn shorten(text: &str, columns: usize) -> String {
     head.into_iter().chain(['…']).chain(tail.into_iter().rev()).collect()
 }
 
-/// The text in lines of at most this many columns, the first behind `first`, the others behind as
-/// many spaces.
+/// The text in lines of at most this many columns, the first after `first`, the others after as many spaces.
 pub fn wrap(first: &str, text: &str, columns: usize) -> Vec<String> {
     let indent = width(first);
     let room = columns.saturating_sub(indent).max(1);
@@ -169,7 +169,7 @@ pub fn wrap(first: &str, text: &str, columns: usize) -> Vec<String> {
         .collect()
 }
 
-/// The words of a text; a number keeps its unit.
+/// The words of a text; a number stays with its unit.
 fn words(text: &str) -> Vec<String> {
     const UNITS: [&str; 5] = ["ns", "µs", "ms", "s", "%"];
     let mut words: Vec<String> = Vec::new();
@@ -192,7 +192,7 @@ pub fn decimals(value: f64) -> usize {
     if size == 0.0 || !size.is_finite() {
         return 0;
     }
-    // A value that rounds up to the next power of ten has one digit more before the point.
+    // A value that rounds up to the next power of ten has one more digit before the point.
     let digits_before = (size * 1.0005).log10().floor() as i32 + 1;
     (3 - digits_before).clamp(0, 6) as usize
 }
@@ -209,9 +209,9 @@ pub fn number(value: f64, decimals: usize) -> String {
     }
 }
 
-/// A value and its interval with one unit, such as `12.3 ms [10.1, 14.0]`. The unit is that of whatever reaches
-/// farthest, and so is the number of decimals: three significant digits of it. There are more, up to those of the
-/// value, where the interval would else have less than two digits of width.
+/// A value and its interval with one unit, such as `12.3 ms [10.1, 14.0]`. The largest of the numbers
+/// determines the unit and the decimals: it gets three significant digits. There are more, up to those of the
+/// value, if the interval would otherwise have less than two digits of width.
 pub fn with_interval(unit: Unit, value: f64, interval: Option<(f64, f64)>) -> String {
     let reach = interval.map_or(0.0, |(low, high)| low.abs().max(high.abs())).max(value.abs());
     let scale = unit.scale_for(reach);
@@ -227,17 +227,18 @@ pub fn with_interval(unit: Unit, value: f64, interval: Option<(f64, f64)>) -> St
     }
 }
 
-/// The same of an estimate.
+/// The same for an estimate.
 pub fn estimated(unit: Unit, one: &Estimate) -> String {
     with_interval(unit, one.value, one.interval.map(|ends| (ends.low, ends.high)))
 }
 
-/// The number of decimals with which a size has two significant digits; at most six.
+/// The number of decimals that give a size two significant digits; at most six.
 fn decimals_of_two_digits(size: f64) -> usize {
     if size <= 0.0 || !size.is_finite() { 0 } else { (1 - size.log10().floor() as i32).clamp(0, 6) as usize }
 }
 
-/// A number with this many decimals, or with one digit that counts where it would read as zero and is not.
+/// A number with this many decimals, or with one significant digit if it would otherwise read as zero without
+/// being zero.
 pub fn bound(value: f64, decimals: usize) -> String {
     let vanishes = value != 0.0 && value.abs() < 0.5 / 10f64.powi(decimals as i32);
     let first = -value.abs().log10().floor();
@@ -256,32 +257,32 @@ pub fn percent(share: f64) -> String {
     format!("{} %", number(value, decimals))
 }
 
-/// How sure an interval at this level is: `99.8148 %`.
+/// The confidence of an interval at this level: `99.8148 %`.
 pub fn confidence(level: Alpha) -> String {
     let shown = format!("{:.4}", (1.0 - level.get()) * 100.0);
     format!("{} %", shown.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Things in a row, with this between them.
+/// A list of things with this between them.
 pub fn listed<T: ToString>(all: impl IntoIterator<Item = T>, between: &str) -> String {
     all.into_iter().map(|one| one.to_string()).collect::<Vec<_>>().join(between)
 }
 
-/// A question whether one of these was meant, for a hint: the one that a misspelt name resembles most, if any does.
+/// A question for a hint: the name that a misspelt one resembles most; empty if it resembles none.
 pub fn meant<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    // From 0.7 on, as clap has it for what it knows itself.
+    // The threshold of 0.7 is clap's.
     let alike =
         names.into_iter().map(|name| (strsim::jaro(typed, name), name)).filter(|(alike, _)| *alike > 0.7);
     let most = alike.max_by(|(one, _), (other, _)| one.total_cmp(other));
     most.map_or_else(String::new, |(_, name)| format!("did you mean `{name}`? "))
 }
 
-/// Names in a row, each as a person would type it.
+/// Names in a list, each in backticks.
 pub fn quoted<T: Display>(names: impl IntoIterator<Item = T>) -> String {
     listed(names.into_iter().map(|name| format!("`{name}`")), ", ")
 }
 
-/// Words as a person types them into a shell: what it would read as more or less than that word stands in quotes.
+/// Words as a user types them into a shell: those with special characters are quoted.
 pub fn in_shell<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "%+,-./:=@_".contains(letter);
     let typed = |word: T| match word.as_ref() {
@@ -300,12 +301,12 @@ pub fn joined(names: &[String], word: &str) -> String {
     }
 }
 
-/// What stands in brackets behind a name, such as its setting; nothing where there is none.
+/// An addition to a name in brackets, such as its setting; empty if there is none.
 pub fn in_brackets(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(" ({text})") }
 }
 
-/// The same behind a comma.
+/// The same after a comma.
 pub fn after_comma(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(", {text}") }
 }
@@ -330,8 +331,7 @@ pub fn in_percent(ratio: &Estimate) -> String {
     format!("{} %{interval}", shown(ratio.value))
 }
 
-/// The scale in which values of very different sizes can stand in one column: that of their
-/// geometric middle.
+/// The scale for a column of values of very different sizes: that of their geometric middle.
 pub fn common_scale(unit: Unit, values: impl IntoIterator<Item = f64>) -> Scale {
     let logs = values.into_iter().filter(|value| *value > 0.0 && value.is_finite()).map(f64::ln);
     let (low, high) =
@@ -406,10 +406,10 @@ mod tests {
         };
         assert_eq!(shown(-12.3e6, -14e6, -10.1e6), "−12.3 ms [−14.0, −10.1]");
         assert_eq!(shown(-894.0, -18_882.0, 16_649.0), "−0.9 µs [−18.9, 16.6]");
-        // What is known to less than a hundredth keeps its digits, though an end lies beyond a power of ten.
+        // A value known to less than a hundredth keeps its digits, though one end is beyond a power of ten.
         assert_eq!(shown(9.953e6, 9.94e6, 10.02e6), "9.95 ms [9.94, 10.02]");
         assert_eq!(shown(895e3, 870e3, 1003e3), "0.90 ms [0.87, 1.00]");
-        // An end that is not zero does not read so.
+        // An end that is not zero does not read as zero.
         assert_eq!(shown(0.7, 0.03, 10.9), "0.7 ns [0.03, 10.9]");
         assert_eq!(shown(0.0, 0.0, 2.216), "0.00 ns [0.00, 2.22]");
         assert_eq!(with_interval(Unit::Seconds, 0.0, None), "0 ns");

@@ -1,4 +1,4 @@
-//! System calls without libc's wrappers, for code that runs where libc must not be touched. No allocation, no `errno`:
+//! System calls without libc's wrappers, for code that must not touch libc. No allocation, no `errno`:
 //! results are the kernel's own.
 
 #[cfg(target_arch = "x86_64")]
@@ -6,7 +6,7 @@ use core::arch::asm;
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 
-/// What the kernel returned: a value, or an error number.
+/// The kernel's result: a value, or an error number.
 pub type Result = core::result::Result<usize, i32>;
 
 /// Makes a system call with up to six arguments.
@@ -48,11 +48,11 @@ pub fn open_at(directory: i32, path: &CStr, flags: i32) -> core::result::Result<
     opened.map(|fd| fd as i32)
 }
 
-/// The same by a path in a text, in whose last byte the kernel is given the zero byte that it needs.
+/// The same by a path in a text whose last byte is replaced by the zero byte that the kernel needs.
 pub fn open_within(directory: i32, path: &mut [u8], flags: i32) -> core::result::Result<i32, i32> {
     let Some(end) = path.last_mut() else { return Err(libc::ENOENT) };
     *end = 0;
-    // SAFETY: no more than what ends the path is a zero byte, or the kernel would end it earlier.
+    // SAFETY: the last byte is zero; the kernel would stop at an earlier zero byte.
     open_at(directory, unsafe { CStr::from_bytes_with_nul_unchecked(path) }, flags)
 }
 
@@ -62,7 +62,7 @@ pub fn read(fd: i32, buffer: &mut [u8]) -> Result {
     unsafe { syscall(libc::SYS_read, [fd as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
 }
 
-/// Reads where a symbolic link in a directory leads, and returns the number of bytes.
+/// Reads the target of a symbolic link in a directory, and returns the number of bytes.
 pub fn read_link_at(directory: i32, path: &CStr, buffer: &mut [u8]) -> Result {
     let (path, to) = (path.as_ptr() as usize, buffer.as_mut_ptr() as usize);
     // SAFETY: the path is a valid C string, and the buffer writable for its whole length.
@@ -84,7 +84,7 @@ pub fn write_all(fd: i32, mut bytes: &[u8]) -> core::result::Result<(), i32> {
     Ok(())
 }
 
-/// Closes a descriptor; an error cannot be acted upon.
+/// Closes a descriptor; nothing can be done about an error.
 pub fn close(fd: i32) {
     // SAFETY: closing a descriptor has no memory effects.
     let _ = unsafe { syscall(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
@@ -95,12 +95,12 @@ pub const CGROUP_FILESYSTEM: u64 = 0x0027_e0eb;
 /// The same for version 2.
 pub const CGROUP2_FILESYSTEM: u64 = 0x6367_7270;
 
-/// The inode number of a path, if it lies on a filesystem of this type.
+/// The inode number of a path, if it is on a filesystem of this type.
 pub fn inode_on(path: &CStr, filesystem: u64) -> Option<u64> {
     let (mut about, mut status) =
         (MaybeUninit::<libc::statfs>::uninit(), MaybeUninit::<libc::stat>::uninit());
     let path = path.as_ptr() as usize;
-    // SAFETY: a valid C string, and structures that the kernel fills where it does not refuse.
+    // SAFETY: a valid C string, and structures that the kernel fills unless it refuses.
     unsafe {
         syscall(libc::SYS_statfs, [path, about.as_mut_ptr() as usize, 0, 0, 0, 0]).ok()?;
         let arguments = [libc::AT_FDCWD as usize, path, status.as_mut_ptr() as usize, 0, 0, 0];
@@ -109,7 +109,7 @@ pub fn inode_on(path: &CStr, filesystem: u64) -> Option<u64> {
     }
 }
 
-/// Now on `CLOCK_MONOTONIC`, in nanoseconds, by a real system call.
+/// The time on `CLOCK_MONOTONIC`, in nanoseconds, by a real system call.
 #[inline(always)]
 pub fn monotonic() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
@@ -131,7 +131,7 @@ pub fn prctl(option: i32, argument: usize) -> Result {
     unsafe { syscall(libc::SYS_prctl, [option as usize, argument, 0, 0, 0, 0]) }
 }
 
-/// The user and group that the process acts as.
+/// The effective user and group of the process.
 pub fn user_and_group() -> (usize, usize) {
     // SAFETY: neither has arguments, and neither can fail.
     let id = |number| unsafe { syscall(number, [0; 6]) }.unwrap_or(usize::MAX);
@@ -145,29 +145,29 @@ pub fn effective_capabilities() -> Option<u64> {
     // Effective, permitted, inheritable; the lower halves first.
     let mut sets = [[0u32; 3]; 2];
     let pointers = [&raw const own as usize, &raw mut sets as usize];
-    // SAFETY: a header of this version, which the kernel only reads, goes with two such structures.
+    // SAFETY: a header of this version, which the kernel only reads, requires two such structures.
     unsafe { syscall(libc::SYS_capget, [pointers[0], pointers[1], 0, 0, 0, 0]) }.ok()?;
     let [[low, ..], [high, ..]] = sets;
     Some(u64::from(high) << 32 | u64::from(low))
 }
 
-/// Changes which signals this thread blocks, as `sigprocmask` does; returns those that it blocked before.
+/// Changes which signals this thread blocks, as `sigprocmask` does; returns those blocked before.
 pub fn signal_mask(how: i32, signals: u64) -> u64 {
     let mut before = 0u64;
     let pointers = [&raw const signals as usize, &raw mut before as usize];
-    // SAFETY: both masks have the size that is given, the kernel's own.
+    // SAFETY: both masks have the given size, which is the kernel's.
     let _ = unsafe {
         syscall(libc::SYS_rt_sigprocmask, [how as usize, pointers[0], pointers[1], size_of::<u64>(), 0, 0])
     };
     before
 }
 
-/// The mask of this signal alone.
+/// The mask of only this signal.
 pub fn mask_of(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
-/// Blocks these signals in this thread, and opens a descriptor from which their records can be read.
+/// Blocks these signals in this thread, and opens a descriptor from which they can be read.
 pub fn signal_descriptor(set: u64, flags: i32) -> core::result::Result<i32, i32> {
     signal_mask(libc::SIG_BLOCK, set);
     let arguments = [usize::MAX, &raw const set as usize, size_of::<u64>()];
@@ -178,8 +178,8 @@ pub fn signal_descriptor(set: u64, flags: i32) -> core::result::Result<i32, i32>
     opened.map(|fd| fd as i32)
 }
 
-/// Blocks a signal in this thread and waits until it comes. It stays visible as blocked meanwhile, as it
-/// would not in `sigtimedwait`.
+/// Blocks a signal in this thread and waits for it. The signal is visible as blocked meanwhile, which it
+/// would not be with `sigtimedwait`.
 pub fn wait_for_signal(signal: i32) -> Result {
     let fd = signal_descriptor(mask_of(signal), 0)?;
     let mut record = [0u8; size_of::<libc::signalfd_siginfo>()];
@@ -191,7 +191,7 @@ pub fn wait_for_signal(signal: i32) -> Result {
     }
 }
 
-/// Ends the whole process at once, running nothing.
+/// Ends the whole process at once, without running anything else.
 pub fn exit(status: i32) -> ! {
     loop {
         // SAFETY: does not return.

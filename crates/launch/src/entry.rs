@@ -1,9 +1,10 @@
-//! The first instructions of the executable: a stamp at the ELF entry. Asked to be the probe of a launch, the process is that
-//! and ends here; else it goes on to libc's own entry with every register that it needs as the kernel set it.
+//! The first instructions of the executable: a stamp at the ELF entry. If the process was asked to be the
+//! probe of a launch, it does that and ends here; otherwise it continues to libc's own entry with every
+//! register that libc needs as the kernel set it.
 //!
-//! The kernel jumps to `dunnage_entry` (the linker is told so by `build.rs`). libc's entry needs `rsp` and `rdx`; a system
-//! call spoils only `rax`, `rcx` and `r11`. The stamp is taken always, since nothing at that point knows what this process
-//! will be; it costs one system call.
+//! The kernel jumps to `dunnage_entry` (`build.rs` tells the linker). libc's entry needs `rsp` and `rdx`; a
+//! system call only overwrites `rax`, `rcx` and `r11`. The stamp is always taken, since nothing at that point
+//! knows what this process will be; it costs one system call.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,13 +13,13 @@ use crate::inside::{self, INSIDE};
 use crate::message::Message;
 use crate::words::Words;
 
-/// The first argument that turns the executable into the probe.
+/// The first argument, which turns the executable into the probe.
 pub const PROBE: &str = "probe";
 /// The task of the probe that stamps, reads its treatment back and ends.
 pub const START: &str = "start";
-/// The same as a second process, which says whether the first is ready to be asked to end.
+/// The same as a second process, which also reports whether the first is ready to be asked to end.
 pub const ENTER: &str = "enter";
-/// The task of the probe that waits for SIGTERM, then ends well.
+/// The task of the probe that waits for SIGTERM and then exits with 0.
 pub const STAY: &str = "stay";
 
 /// The argument after the task that asks for the limits of the probe's cgroup too.
@@ -27,7 +28,7 @@ pub const LIMITS: &str = "limits";
 /// A `struct timespec`, written once by the entry stub.
 static TIME: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
-/// Bytes that a message without results may have, and room to read files in.
+/// Bytes for a message without results and for reading files.
 pub const CAPACITY: usize = 20480;
 static mut BUFFER: [u8; CAPACITY] = [0; CAPACITY];
 
@@ -57,13 +58,13 @@ pub fn stamp() -> u64 {
     seconds.load(Ordering::Relaxed) * 1_000_000_000 + nanos.load(Ordering::Relaxed)
 }
 
-/// Is the probe of a launch if these words ask for it, and then does not return.
+/// Acts as the probe of a launch if these words ask for it, and then does not return.
 ///
-/// The exit code is 0 when the message was written, 3 when standard output refused it.
+/// The exit code is 0 if the message was written, 3 if standard output refused it.
 ///
 /// # Safety
-/// Called once, by the entry, with what the kernel put on the stack: the number of words and then pointers to them, each
-/// ended by a zero byte.
+/// Called once, by the entry, with what the kernel put on the stack: the number of words and then pointers to
+/// them, each ended by a zero byte.
 unsafe extern "C" fn launched(stack: *const usize) {
     // SAFETY: as the kernel puts it there.
     let words = unsafe { Words::new(*stack, stack.add(1).cast()) };
@@ -96,8 +97,8 @@ unsafe extern "C" fn launched(stack: *const usize) {
     message.write_out()
 }
 
-/// Blocks SIGTERM, then waits for it: the first process of a PID namespace is sent only what it
-/// blocks or handles. Says nothing.
+/// Blocks SIGTERM, then waits for it: the first process of a PID namespace only receives signals that it
+/// blocks or handles. Prints nothing.
 pub fn stay() -> ! {
     match calls::wait_for_signal(libc::SIGTERM) {
         Ok(_) => calls::exit(0),

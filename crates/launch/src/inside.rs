@@ -1,6 +1,6 @@
-//! An image's root for a process that is otherwise the host's: mounts that only this process and its
-//! children see, and a change of root. So the bits that run are the image's, and nothing else is a
-//! container's. All of it goes with the last of these processes.
+//! An image's root for a process that otherwise belongs to the host: mounts that only this process and its
+//! children see, and a change of root. So the files that it runs are the image's, and nothing else is like a
+//! container. All of it is gone with the last of these processes.
 
 use core::ffi::{c_char, c_ulong};
 use core::ptr::null;
@@ -9,9 +9,9 @@ use crate::calls::{self, Result, syscall};
 use crate::message::{digits_in, digits_of};
 use crate::words::Words;
 
-/// The task of the probe that first enters a root of its own on the host: after it come the root, the
-/// directory to begin in, a count, so many times a source, a target and `ro` or `rw`, and then the task that
-/// it is to do there.
+/// The task of the probe that first enters a root of its own on the host. It is followed by the root, the
+/// directory to start in, the number of mounts, a source, a target and `ro` or `rw` for each, and then the
+/// task to do there.
 pub const INSIDE: &str = "inside";
 
 /// Words before the mounts: the program's own name, `probe`, `inside`, root, directory, count.
@@ -22,13 +22,13 @@ fn end(words: Words<'_>) -> usize {
     (digits_in(words.bytes(HEAD - 1)) as usize).saturating_mul(3).saturating_add(HEAD)
 }
 
-/// The words of the task that remains, as if they followed `probe` directly.
+/// The words of the remaining task, as if they followed `probe` directly.
 pub(crate) fn rest(words: Words<'_>) -> Words<'_> {
     words.without(end(words) - 2)
 }
 
-/// Enters what the words after `inside` describe, and gives the words of the task that remains, as if
-/// they followed `probe` directly. Ends the probe where something of it is refused.
+/// Enters what the words after `inside` describe, and returns the words of the remaining task, as if they
+/// followed `probe` directly. Ends the probe if a step is refused.
 pub fn enter(words: Words<'_>) -> Words<'_> {
     let (root, directory, top) = (words.at(3), words.at(4), c"/".as_ptr());
     // SAFETY: a plain number; descriptors stay shared, and a process of one thread shares its mounts with no other.
@@ -61,11 +61,11 @@ fn by_path(number: libc::c_long, path: *const c_char) -> Result {
     unsafe { syscall(number, [path as usize, 0, 0, 0, 0, 0]) }
 }
 
-/// Says what could not be done and ends, as a program that failed.
+/// Reports what could not be done and ends, like a program that failed.
 fn must(what: &str, path: *const c_char, done: Result) {
     let Err(errno) = done else { return };
     let (mut digits, word) = ([0; 20], [path]);
-    // SAFETY: one word, that ends with a zero byte.
+    // SAFETY: one word that ends with a zero byte.
     let path = unsafe { Words::new(1, word.as_ptr()) }.bytes(0);
     let errno = digits_of(errno as u64, &mut digits);
     for part in &[b"dunnage probe: cannot ", what.as_bytes(), b" `", path, b"`: error ", errno, b"\n"] {

@@ -1,7 +1,7 @@
-//! The message of the probe, as it is written: text, a first line with a version, then one fact a line, and a last line
-//! `end`. And what every probe reads back of what was done to it.
+//! The probe's message as it is written: text, a first line with a version, then one fact per line, and a
+//! last line `end`. Also what every probe reads back about its own treatment.
 //!
-//! Deliberately absent: what works find out, and how a message is read.
+//! Deliberately absent: the results of work, and how a message is read.
 
 use core::ffi::CStr;
 
@@ -10,7 +10,7 @@ use crate::calls;
 /// The first line of every message.
 pub const MAGIC: &str = "dunnage-probe 1";
 
-/// Where a container sees its cgroup, by controller; the first that is there will do.
+/// Where a container sees its cgroup, by controller; the first that exists is used.
 pub const CGROUP_DIRECTORIES: [(&str, &CStr, u64); 4] = [
     ("pids", c"/sys/fs/cgroup/pids", calls::CGROUP_FILESYSTEM),
     ("memory", c"/sys/fs/cgroup/memory", calls::CGROUP_FILESYSTEM),
@@ -30,7 +30,7 @@ pub const NAMESPACES: [(&str, &CStr); 8] = [
     ("uts", c"uts"),
 ];
 
-/// Files of both versions of cgroups that hold limits, with their controllers.
+/// Files with limits in both versions of cgroups, with their controllers.
 pub const LIMIT_FILES: [(&str, &CStr, &str); 7] = [
     ("cpu.max", c"cpu.max", "cpu"),
     ("cpu.max.burst", c"cpu.max.burst", "cpu"),
@@ -41,8 +41,9 @@ pub const LIMIT_FILES: [(&str, &CStr, &str); 7] = [
     ("memory.limit_in_bytes", c"memory.limit_in_bytes", "memory"),
 ];
 
-/// How many network interfaces the message names at most: a host has as many as it has containers, and more, and the
-/// message must end within its capacity whatever there is. That a network is not the loopback alone shows in two of them.
+/// The maximum number of network interfaces that the message names: a host has at least as many as
+/// containers, and the message must always fit its capacity. Two are enough to show that a network is more
+/// than loopback.
 const MOST_INTERFACES: usize = 64;
 
 /// Files are read in pieces of this many bytes, at the end of the message's own buffer.
@@ -57,7 +58,7 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// One with its first line, which may have as many bytes as the buffer less one piece.
+    /// A new message with its first line, with room for the size of the buffer less one piece.
     pub fn new(buffer: &'a mut [u8]) -> Message<'a> {
         let room = buffer.len().saturating_sub(PIECE);
         let (buffer, piece) = buffer.split_at_mut_checked(room).unwrap_or_default();
@@ -66,7 +67,7 @@ impl<'a> Message<'a> {
         message
     }
 
-    /// One with the stamps that every probe takes: at the ELF entry, and in `main` only where libc was started.
+    /// A new message with every probe's stamps: at the ELF entry, and in `main` if libc was started.
     pub fn begin(buffer: &'a mut [u8], entry: u64, main: Option<u64>) -> Message<'a> {
         let mut message = Message::new(buffer);
         message.number("entry", entry);
@@ -76,7 +77,7 @@ impl<'a> Message<'a> {
         message
     }
 
-    /// Ends it, and gives all of it.
+    /// Ends it, and returns all of it.
     pub fn finish(&mut self) -> &[u8] {
         self.number("ready", calls::monotonic());
         self.line("end");
@@ -91,8 +92,8 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The first process of a container is the one with the id 1 where process ids are the container's
-    /// own. Its mask tells whether SIGTERM waits for it: sent before it is ready, it would be lost.
+    /// The first process of a container is the one with id 1 if the container has its own process ids. Its
+    /// mask shows whether it waits for SIGTERM, which would be lost if sent earlier.
     pub fn init(&mut self) {
         self.file("init", libc::AT_FDCWD, c"/proc/1/status", |line, _| {
             begins(line, b"SigBlk:").then_some(line)
@@ -109,7 +110,7 @@ impl<'a> Message<'a> {
         if let Some(effective) = calls::effective_capabilities() {
             self.number("capabilities", effective);
         }
-        // Each path from the root on would have the kernel look up this process anew.
+        // For every absolute path, the kernel would look up this process again.
         let directory = libc::O_PATH | libc::O_DIRECTORY;
         let own = calls::open_at(libc::AT_FDCWD, c"/proc/self", directory).unwrap_or(-1);
         let namespaces = calls::open_at(own, c"ns", directory).unwrap_or(-1);
@@ -134,7 +135,7 @@ impl<'a> Message<'a> {
         calls::close(own);
     }
 
-    /// Reads the limits of the own cgroup, wherever it is seen; files that are not there have no lines.
+    /// Reads the limits of the process's own cgroup, wherever it is visible; missing files have no lines.
     pub fn limits(&mut self) {
         for (controller, directory) in &[("cpu", c"/sys/fs/cgroup/cpu"), ("memory", c"/sys/fs/cgroup/memory")]
         {
@@ -148,8 +149,8 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The directory of the own cgroup with this controller, which version 1 has mounted there, or of what a mount shows
-    /// in its stead.
+    /// The directory of the process's own cgroup with this controller, which version 1 has mounted there, or
+    /// what a mount shows in its place.
     fn own_cgroup(&mut self, controller: &str, version_1: &CStr) -> Option<i32> {
         let flags = libc::O_PATH | libc::O_DIRECTORY;
         let (mount, controller) = match calls::inode_on(version_1, calls::CGROUP_FILESYSTEM) {
@@ -170,7 +171,7 @@ impl<'a> Message<'a> {
         {
             let mut fields = rest.get(..length).unwrap_or_default().splitn(3, |&byte| byte == b':');
             let [id, controllers] = [0; 2].map(|_| fields.next().unwrap_or_default());
-            // Behind two colons and the path's own root.
+            // After two colons and the path's own root.
             let path = at + id.len() + controllers.len() + 3;
             at += length + 1;
             if controllers.split(|&byte| byte == b',').any(|one| is_same(one, controller.as_bytes()))
@@ -184,7 +185,7 @@ impl<'a> Message<'a> {
         Some(mount)
     }
 
-    /// Appends what fits. A message that lost its end is refused by its reader, not misread.
+    /// Appends what fits. A message without its end is refused by its reader, not misread.
     pub fn push(&mut self, bytes: &[u8]) {
         for (place, byte) in self.buffer.iter_mut().skip(self.length).zip(bytes) {
             *place = *byte;
@@ -192,13 +193,13 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// A text as a line of its own.
+    /// A text on its own line.
     pub fn line(&mut self, text: &str) {
         self.push(text.as_bytes());
         self.push(b"\n");
     }
 
-    /// A name, and what is said by it.
+    /// A name and its value.
     pub fn named(&mut self, name: &str, text: &[u8]) {
         self.push(name.as_bytes());
         self.push(b" ");
@@ -206,13 +207,14 @@ impl<'a> Message<'a> {
         self.push(b"\n");
     }
 
-    /// A name, and a number in decimal digits.
+    /// A name and a number in decimal digits.
     pub fn number(&mut self, name: &str, value: u64) {
         self.named(name, digits_of(value, &mut [0; 20]));
     }
 
-    /// What `keep` takes of the lines of a file in a directory (given the line and how many were kept), each with a
-    /// name before it. Lines longer than a piece are left out; unreadable files have no lines.
+    /// The parts that `keep` takes from the lines of a file in a directory (given the line and how many were
+    /// kept), each with a name before it. Lines longer than a piece are left out; unreadable files have no
+    /// lines.
     #[inline(always)]
     pub fn file(
         &mut self,
@@ -248,7 +250,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Lets works write text.
+/// Lets work write text.
 impl core::fmt::Write for Message<'_> {
     fn write_str(&mut self, text: &str) -> core::fmt::Result {
         self.push(text.as_bytes());
@@ -271,7 +273,7 @@ pub(crate) fn digits_of(value: u64, digits: &mut [u8; 20]) -> &[u8] {
     digits.get(unused..).unwrap_or_default()
 }
 
-/// What `==` would call out for.
+/// Replaces `==`, which would call out.
 fn begins(text: &[u8], with: &[u8]) -> bool {
     text.len() >= with.len() && text.iter().zip(with).all(|(one, other)| one == other)
 }
@@ -280,7 +282,7 @@ pub(crate) fn is_same(text: &[u8], other: &[u8]) -> bool {
     text.len() == other.len() && begins(text, other)
 }
 
-/// The name in a line such as `  eth0: 1296 16 0 …`, of which there are not too many yet. The heading has none.
+/// The name in a line such as `  eth0: 1296 16 0 …`, if there are not too many yet. The heading has none.
 fn interface(line: &[u8], kept: usize) -> Option<&[u8]> {
     let end = line.iter().position(|&byte| byte == b':').filter(|_| kept < MOST_INTERFACES)?;
     Some(line.get(..end)?.trim_ascii_start())
@@ -293,12 +295,12 @@ pub(crate) fn digits_in(text: &[u8]) -> u64 {
         .fold(0u64, |number, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
 }
 
-/// Whether a line of `mountinfo` is about the root, for its filesystem and options, or about the files that engines
-/// lay over `/etc`, whose source names the container. All others stay inside, since every byte of the message
-/// passes through the engine that is measured.
+/// Whether a line of `mountinfo` is about the root, for its filesystem and options, or about the files that
+/// engines mount over `/etc`, whose source names the container. All others are left out, since every byte of
+/// the message passes through the measured engine.
 fn tells_the_root(line: &[u8]) -> bool {
     let Some(point) = line.split(|&byte| byte == b' ').nth(4) else { return false };
-    // Asked for one by one, the compiler makes a table of their lengths to jump by.
+    // Compared one by one, since for a list the compiler makes a table of lengths to jump by.
     let of_engines = ["hostname", "hosts", "resolv.conf"];
     is_same(point, b"/")
         || begins(point, b"/etc/")

@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 
 use crate::message::is_same;
 
-/// The words of a process, its own name the first.
+/// The words of a process, starting with its own name.
 #[derive(Debug, Clone, Copy)]
 pub struct Words<'a> {
     count: usize,
@@ -14,7 +14,7 @@ pub struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// Takes over what a process was started with.
+    /// Takes over the words that a process was started with.
     ///
     /// # Safety
     /// `first` points to `count` pointers to C strings that live as long as the words are used.
@@ -22,30 +22,30 @@ impl<'a> Words<'a> {
         Words { count, first, words: PhantomData }
     }
 
-    /// How many there are.
+    /// The number of words.
     pub(crate) fn count(self) -> usize {
         self.count
     }
 
-    /// Where the word at this index is; where there is none, an empty one.
+    /// The word at this index; an empty one if there is none.
     pub(crate) fn at(self, index: usize) -> *const c_char {
         // SAFETY: only indices below the count are read; `new` vouches for the rest.
         if index < self.count { unsafe { *self.first.add(index) } } else { c"".as_ptr() }
     }
 
-    /// Its bytes, counted one by one, since nothing may be called.
+    /// Its bytes, counted one by one, since no function may be called.
     pub(crate) fn bytes(self, index: usize) -> &'a [u8] {
         let word: *const u8 = self.at(index).cast();
         let mut length = 0;
-        // SAFETY: no byte is read behind the zero byte that ends the word.
+        // SAFETY: no byte is read after the zero byte that ends the word.
         while unsafe { *word.add(length) } != 0 {
             length += 1;
         }
-        // SAFETY: so many bytes were just read.
+        // SAFETY: exactly these bytes were just read.
         unsafe { core::slice::from_raw_parts(word, length) }
     }
 
-    /// Whether there is a word at this index, and it is this one.
+    /// Whether the word at this index exists and is this one.
     pub fn is(self, index: usize, word: &str) -> bool {
         index < self.count && is_same(self.bytes(index), word.as_bytes())
     }
@@ -56,7 +56,7 @@ impl<'a> Words<'a> {
         (index < self.count).then(|| unsafe { CStr::from_ptr(self.at(index)) })
     }
 
-    /// The same without so many of the first.
+    /// The words without this many of the first.
     pub fn without(self, number: usize) -> Words<'a> {
         let number = number.min(self.count);
         // SAFETY: not beyond the last.

@@ -77,12 +77,12 @@ fn only_regular_files_of_some_length_are_read() {
         let made = std::process::Command::new("mkfifo").arg(&path).status().expect("coreutils");
         assert!(made.success());
         for verb in ["report DIR", "resume DIR", "pack DIR", "compare DIR DIR", "history DIR DIR"] {
-            refused(&dunnage.through(&within, verb), &format!("{file}` is no regular file"), None);
+            refused(&dunnage.through(&within, verb), &format!("{file}` is not a regular file"), None);
         }
         fs::remove_file(&path).expect("the file is ours");
         let large = fs::File::create(&path).and_then(|file| file.set_len(9 << 30));
         if large.is_ok() {
-            refused(&dunnage.run("report DIR"), "has 9663676416 bytes, and more than", None);
+            refused(&dunnage.run("report DIR"), "has 9663676416 bytes, more than", None);
         }
     }
 }
@@ -92,7 +92,7 @@ fn a_newer_format_is_refused() {
     let dunnage = measured();
     damage(&dunnage, "samples.jsonl", |text| text.replacen("\"version\":2", "\"version\":99", 1));
     let ran = dunnage.run("report DIR");
-    refused(&ran, "has format version 99, and this dunnage reads 2", Some("use the dunnage that wrote it"));
+    refused(&ran, "has format version 99, but this dunnage reads 2", Some("use the dunnage that wrote it"));
     let dunnage = measured();
     damage(&dunnage, "plan.json", |text| text.replacen("\"version\": 2", "\"version\": 99", 1));
     let ran = dunnage.run("report DIR");
@@ -154,9 +154,9 @@ fn what_is_no_run_directory_is_refused() {
 fn samples_of_something_else_are_refused() {
     let dunnage = measured();
     fs::write(dunnage.directory().join("samples.jsonl"), "hello\n").expect("the file is ours");
-    refused(&dunnage.run("report DIR"), "does not begin as a file of samples does", None);
+    refused(&dunnage.run("report DIR"), "does not start like a file of samples", None);
     fs::write(dunnage.directory().join("samples.jsonl"), "").expect("the file is ours");
-    refused(&dunnage.run("report DIR"), "does not begin as a file of samples does", None);
+    refused(&dunnage.run("report DIR"), "does not start like a file of samples", None);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `env.json`: what a sample's reader must know about the machine and the programs to judge it.
+//! `env.json`: what a reader of the samples must know about the machine and the programs.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Environment {
     /// The version of dunnage.
     pub dunnage: String,
-    /// SHA-256 of the executable that is probe on the host and inside alike.
+    /// SHA-256 of the executable, which is the probe both on the host and inside.
     pub probe: String,
     /// The run.
     pub run: String,
@@ -19,47 +19,47 @@ pub struct Environment {
     pub started: String,
     /// The command line that began it.
     pub command: Vec<String>,
-    /// The subjects that the person asked for by name, as labels.
+    /// The subjects that the user asked for by name, as labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<String>,
-    /// Labels that the person gave the run.
+    /// The user's labels for the run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
     /// Facts about the machine, by name.
     pub machine: BTreeMap<String, String>,
-    /// What the clock can resolve: the smallest step and the cost of a reading, in nanoseconds.
+    /// The clock's resolution: the smallest step and the cost of a reading, in nanoseconds.
     pub timer: Timer,
     /// The programs of each subject, by its label.
     pub subjects: BTreeMap<String, SubjectFacts>,
-    /// What was found but could not be used, with the reason and remedy.
+    /// What was found but could not be used, with the reason and what to do about it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unavailable: BTreeMap<String, String>,
-    /// Of these, the reason with all that a program put out, where it was more than a line.
+    /// For these, the reason with the whole output of a program, if it was more than a line.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub words: BTreeMap<String, String>,
-    /// Why CPU time of whole launches is not known, where it is not.
+    /// Why the CPU time of whole launches is unknown, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_cpu_accounting: Option<String>,
-    /// The system call filter of the floor and of runtimes that dunnage starts itself, where one was loaded.
+    /// The system call filter of the floor and of runtimes that dunnage starts itself, if one was loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<FilterFacts>,
-    /// Where the samples come from, if dunnage did not take them itself.
+    /// Where the samples come from, if dunnage did not measure them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
 }
 
-/// Where imported samples come from, and what is known of how they were taken.
+/// Where imported samples come from, and what is known about how they were measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// Whose format it was: `hyperfine's JSON`.
+    /// The file's format: `hyperfine's JSON`.
     pub format: String,
     /// The name of the file, without its directory.
     pub file: String,
     /// SHA-256 of the file, hexadecimal.
     pub sha256: String,
-    /// In which order the samples were taken.
+    /// The order in which the samples were measured.
     pub order: Order,
-    /// What a reader must know: what the file does not say, and what of it has no place in a run.
+    /// What a reader must know: what the file does not say, and what in it has no place in a run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// What was suspect in the file itself.
@@ -67,34 +67,34 @@ pub struct Origin {
     pub issues: Vec<IssueFacts>,
 }
 
-/// In which order imported samples were taken.
+/// The order in which imported samples were measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
     /// Every round visits all cells: samples of one round are compared with each other.
     Rounds,
-    /// One cell after the other, so that no two samples of different cells belong together: each stands in a round
+    /// One cell after the other, so no two samples of different cells belong together: each is in a round
     /// of its own, and there are no verdicts.
     Blocks,
 }
 
-/// Something suspect in a file that was imported.
+/// Something suspect in an imported file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssueFacts {
     /// The name of the rule, one of [`IMPORT_RULES`].
     pub rule: String,
-    /// The subjects concerned, by label; all of them where none is named.
+    /// The subjects concerned, by label; empty for all.
     pub labels: Vec<String>,
-    /// The metric concerned; all of them where none is named.
+    /// The metric concerned; none for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
     /// What was seen.
     pub evidence: String,
-    /// What probably made it so.
+    /// What probably caused it.
     pub mechanism: String,
 }
 
-/// The rules that are applied while a file is read; all others see the run that was made of it.
+/// The rules that are applied while a file is read; all others check the run made of it.
 pub const IMPORT_RULES: [&str; 6] = [
     "not what its raw data give",
     "columns that are copies",
@@ -104,13 +104,13 @@ pub const IMPORT_RULES: [&str; 6] = [
     "malformed stamp",
 ];
 
-/// Facts about the machine that hold for a whole run or make it two.
+/// Facts about the machine that stay the same during a run; if one changes, it is another run.
 const LASTING: [&str; 7] =
     ["kernel", "kernel_version", "kernel_command_line", "boot_time", "cpu", "cpu_usable", "cgroup_mode"];
 
 impl Environment {
-    /// What differs from another environment so much that samples of both do not belong to one run:
-    /// the host, its kernel and boot, and the programs. Empty when nothing does.
+    /// The differences from another environment that make their samples two runs:
+    /// the host, its kernel and boot, and the programs. Empty if there are none.
     pub fn differences(&self, other: &Environment) -> Vec<String> {
         let mut all = Vec::new();
         if self.host != other.host {
@@ -138,14 +138,14 @@ impl Environment {
             if !new.is_some_and(|new| self.are_the_same(&new.components, &old.components)) {
                 all.push(format!("the programs of `{label}`"));
             } else if new.and_then(|new| new.notes.get("daemon started")) != old.notes.get("daemon started") {
-                all.push(format!("the daemon of `{label}` was started anew"));
+                all.push(format!("the daemon of `{label}`, which was restarted"));
             }
         }
         all
     }
 
-    /// Whether programs are the same. Our own executable lies in the state directory, which may be another one
-    /// than before: there its bytes count and its place does not.
+    /// Whether programs are the same. dunnage's own executable is in the state directory, which can be
+    /// another one than before, so its bytes count and its path does not.
     fn are_the_same(&self, new: &[ComponentFacts], old: &[ComponentFacts]) -> bool {
         let same = |(new, old): (&ComponentFacts, &ComponentFacts)| {
             let place = new.path == old.path || new.sha256 == self.probe;
@@ -158,21 +158,21 @@ impl Environment {
 /// A system call filter.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FilterFacts {
-    /// Whose it is.
+    /// Where it comes from.
     pub origin: String,
     /// SHA-256 of the profile, hexadecimal.
     pub sha256: String,
-    /// The profile as it stands under `linux.seccomp` of an OCI bundle, as JSON in a text. A pack has none.
+    /// The profile as under `linux.seccomp` of an OCI bundle, as JSON in a text. A pack has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
 }
 
-/// The timer's floor.
+/// The timer's resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Timer {
-    /// Nanoseconds.
+    /// The smallest step, in nanoseconds.
     pub step: i64,
-    /// Nanoseconds.
+    /// The cost of a reading, in nanoseconds.
     pub cost: i64,
 }
 
@@ -189,11 +189,11 @@ pub struct SubjectFacts {
 /// A program.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ComponentFacts {
-    /// Its part.
+    /// Its role.
     pub role: String,
-    /// Where it lies.
+    /// Its path.
     pub path: String,
-    /// Its version in its own words.
+    /// Its version as it prints it.
     pub version: String,
     /// SHA-256, hexadecimal.
     pub sha256: String,

@@ -1,5 +1,5 @@
-//! The run directory as it is read: `env.json`, `plan.json` and `samples.jsonl`. Everything that a report needs
-//! stands in it; nothing outside refers to it. Deliberately absent: opening, writing and packing it.
+//! The run directory as it is read: `env.json`, `plan.json` and `samples.jsonl`. It contains everything that
+//! a report needs and refers to nothing outside. Deliberately absent: opening, writing and packing it.
 
 mod environment;
 pub mod kernel;

@@ -1,5 +1,5 @@
-//! `plan.json`: the plan as it was before the first measurement. Its fields are those of the plan; here stands what a reader
-//! must check, since anybody can have written the file.
+//! `plan.json`: the plan as it was before the first measurement. Its fields are those of the plan; this
+//! module checks them, since anyone can have written the file.
 
 use anyhow::{Error, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ const MOST_COMPARISONS: usize = 20_000;
 const MOST_PREDICTIONS: usize = 1_000;
 const MOST_SAMPLES: usize = 20_000_000;
 const LONGEST_LABEL: usize = 300;
-/// As many as the command line takes; a reader makes room for all of them.
+/// The command line's own limit; a reader allocates room for all of them.
 const MOST_ROUNDS: usize = 1_000_000;
 
 /// The file's form of a plan.
@@ -22,7 +22,7 @@ pub fn to_wire(plan: &Plan) -> impl Serialize + '_ {
     #[derive(Serialize)]
     struct PlanFile<'a> {
         version: u32,
-        /// In seconds, from the trial launches; for people.
+        /// In seconds, from the trial launches; for users.
         predicted: Nanos,
         #[serde(flatten)]
         plan: &'a Plan,
@@ -30,12 +30,12 @@ pub fn to_wire(plan: &Plan) -> impl Serialize + '_ {
     PlanFile { version: super::wire::FORMAT, predicted: plan.predicted(), plan }
 }
 
-/// Whether a reader will take a plan that is to be written.
+/// Checks that a reader will accept a plan before it is written.
 pub fn check(plan: &Plan) -> Result<()> {
     read(&serde_json::to_vec(&to_wire(plan))?).map(drop)
 }
 
-/// The version of a plan's form, without reading anything else of it.
+/// The version of a plan's format, without reading anything else.
 pub fn version(plan: &[u8]) -> serde_json::Result<u32> {
     #[derive(Deserialize)]
     struct Versioned {
@@ -48,10 +48,10 @@ pub fn version(plan: &[u8]) -> serde_json::Result<u32> {
 pub fn read(file: &[u8]) -> Result<Plan> {
     let plan: Plan = serde_json::from_slice(file)?;
     if plan.rounds > MOST_ROUNDS || plan.warmups > MOST_ROUNDS {
-        bail!("the plan has {} rounds and {} to warm up, more than there can be", plan.rounds, plan.warmups);
+        bail!("the plan has {} rounds and {} to warm up, more than dunnage allows", plan.rounds, plan.warmups);
     }
     if plan.predictions.len() > MOST_PREDICTIONS {
-        bail!("the plan has {} predictions, more than can be judged", plan.predictions.len());
+        bail!("the plan has {} predictions, more than dunnage can judge", plan.predictions.len());
     }
     let looks = &plan.looks;
     if !looks.is_empty()
@@ -75,12 +75,12 @@ pub fn read(file: &[u8]) -> Result<Plan> {
         bail!("the plan's factorial is not complete");
     }
     if plan.count_verdicts() != plan.verdicts {
-        bail!("the plan counts other verdicts than its comparisons make");
+        bail!("the plan's number of verdicts does not match its comparisons");
     }
     Ok(plan)
 }
 
-/// A plan that nobody could have measured is damaged or hostile; it must not fill the memory.
+/// A plan that cannot have been measured is damaged or hostile; it must not fill the memory.
 fn check_size(plan: &Plan) -> Result<()> {
     let (subjects, cells, comparisons) = (plan.subjects.len(), plan.cells.len(), plan.comparisons.len());
     let rounds = plan.rounds + plan.warmups;
@@ -90,7 +90,7 @@ fn check_size(plan: &Plan) -> Result<()> {
         && cells.saturating_mul(rounds) <= MOST_SAMPLES;
     if !fits {
         bail!(
-            "the plan has {subjects} subjects, {cells} cells, {comparisons} comparisons and {rounds} rounds, more than can be analysed"
+            "the plan has {subjects} subjects, {cells} cells, {comparisons} comparisons and {rounds} rounds, more than dunnage can analyse"
         );
     }
     Ok(())
@@ -105,7 +105,7 @@ fn check_subjects(plan: &Plan) -> Result<()> {
             of != index && plan.subjects.get(of).is_some_and(|original| original.twin_of.is_none())
         };
         if entry.twin_of.is_some_and(|of| !is_original(of)) {
-            bail!("subject {index} of the plan is the twin of no other subject");
+            bail!("subject {index} of the plan is not the twin of another subject");
         }
         if plan.subjects[..index].iter().any(|other| other.label == entry.label) {
             bail!("two subjects of the plan have the same label");

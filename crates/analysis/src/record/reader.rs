@@ -1,6 +1,6 @@
-//! Reads a run directory back, whole or damaged: what can be read is read, and what cannot is
-//! counted. A million samples take about a second, so lines are parsed on all CPUs, borrowed from
-//! the file's bytes, and reduced to the values of their metrics at once.
+//! Reads a run directory, complete or damaged: what can be read is read, and the rest is counted. A million
+//! samples take about a second, so lines are parsed on all CPUs, borrowed from the file's bytes, and reduced
+//! to the values of their metrics at once.
 
 use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read};
@@ -19,7 +19,7 @@ use crate::outcome::{Failure, Outcome, Sample};
 use crate::plan::{Cell, Plan};
 use crate::units::Nanos;
 
-/// One sample with its place in the run, as written and as read.
+/// One sample with its position in the run, as written and as read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row<'a> {
     /// The cell's index in the plan.
@@ -32,7 +32,7 @@ pub struct Row<'a> {
     pub predecessor: Option<usize>,
     /// When it began, nanoseconds since 1970; set by the writer.
     pub started: u64,
-    /// What became of it.
+    /// What happened to it.
     pub outcome: Cow<'a, Outcome>,
 }
 
@@ -59,7 +59,7 @@ pub struct FailureRow {
 /// The values of one cell over the rounds that count.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// For each metric of the experiment, one value per round; not a number where there is none.
+    /// For each metric of the experiment, one value per round; NaN where there is none.
     pub values: Vec<Vec<f64>>,
     /// Its place in the order of each round, from 0.
     pub positions: Vec<Option<usize>>,
@@ -67,11 +67,11 @@ pub struct Series {
     pub predecessors: Vec<Option<usize>>,
     /// The number of its treatment in each round.
     pub treatments: Vec<Option<usize>>,
-    /// Whole samples by round, of experiments whose samples replicate within; empty for all others.
+    /// Whole samples by round, for experiments whose samples replicate within; empty for all others.
     pub samples: Vec<Option<Sample>>,
 }
 
-/// A run as it was read.
+/// A run as read.
 #[derive(Debug, Clone)]
 pub struct Recorded {
     /// The run's name.
@@ -82,21 +82,21 @@ pub struct Recorded {
     pub plan: Plan,
     /// By cell.
     pub series: Vec<Series>,
-    /// Everything that gave no sample, in the order of the file.
+    /// All cells without a sample, in the order of the file.
     pub failures: Vec<FailureRow>,
-    /// By round, warm-ups first; none for rounds that were not completed.
+    /// By round, warm-ups first; none for incomplete rounds.
     pub contexts: Vec<Option<RoundContext>>,
     /// Facts by number.
     pub treatments: Vec<Vec<(String, String)>>,
-    /// Why values are missing from samples that were taken, each reason once.
+    /// Why values are missing from samples, each reason once.
     pub missing: Vec<(String, String)>,
-    /// Lines that could not be read, not counting one that was cut at the end.
+    /// Unreadable lines, without a truncated last line.
     pub damaged: usize,
-    /// Whether the last line was cut.
+    /// Whether the last line is truncated.
     pub cut: bool,
-    /// Whether the plan was begun anew after an interruption.
+    /// Whether the run was resumed after an interruption.
     pub resumed: bool,
-    /// From the beginning of its first sample to that of its last.
+    /// From the start of its first sample to the start of its last.
     pub lasted: Option<Nanos>,
 }
 
@@ -119,13 +119,13 @@ impl Recorded {
         })
     }
 
-    /// Whether its samples were taken in blocks, one cell after the other, so that nothing pairs them.
+    /// Whether its samples were measured in blocks, one cell after the other, so that they cannot be paired.
     pub fn is_in_blocks(&self) -> bool {
         self.environment.origin.as_ref().is_some_and(|origin| origin.order == Order::Blocks)
     }
 }
 
-/// What a line says, reduced to what is kept.
+/// The content of a line, reduced to what is kept.
 enum Item {
     Begin(usize),
     End(RoundContext),
@@ -142,24 +142,24 @@ enum Item {
     NotTaken(FailureRow),
 }
 
-/// What a part of the file says: as much as the plan can give, whatever the lines are.
+/// The content of a part of the file: at most as much as the plan allows, whatever the lines are.
 #[derive(Default)]
 struct Part {
     items: Vec<Item>,
-    /// The values of those that were taken, one after the other, as many each as its cell has metrics.
+    /// The values of the samples, one after the other, as many each as its cell has metrics.
     values: Vec<f64>,
     /// Why values are missing, each reason once.
     missing: Vec<(String, String)>,
-    /// Lines that could not be read.
+    /// Unreadable lines.
     damaged: usize,
-    /// When its first and its last sample began, in nanoseconds since 1970.
+    /// When its first and its last sample started, in nanoseconds since 1970.
     began: Option<(u64, u64)>,
 }
 
-/// Reasons that are kept.
+/// The maximum number of reasons that are kept.
 const MOST_REASONS: usize = 64;
 
-/// Adds a reason, if it is not there yet and there is room.
+/// Adds a reason if it is new and there is room.
 fn add_reason(all: &mut Vec<(String, String)>, name: &str, why: String) {
     if all.len() < MOST_REASONS && !all.iter().any(|(own, reason)| own == name && *reason == why) {
         all.push((name.to_owned(), why));
@@ -208,14 +208,14 @@ pub fn read(source: &Source) -> Result<Recorded> {
     Ok(recorded)
 }
 
-/// A file of another form.
+/// The error for a file of another format version.
 fn other_format(name: &str, version: u32) -> anyhow::Error {
     anyhow!(
-        "{name} has format version {version}, and this dunnage reads {FORMAT}\n\nhint: use the dunnage that wrote it"
+        "{name} has format version {version}, but this dunnage reads {FORMAT}\n\nhint: use the dunnage that wrote it"
     )
 }
 
-/// Environment and plan of a run.
+/// The environment and plan of a run.
 pub fn head(source: &Source) -> Result<(Environment, Plan)> {
     let damaged = |name| move || format!("{} is damaged", source.name(name));
     let environment = serde_json::from_slice(&source.environment).with_context(damaged(ENVIRONMENT))?;
@@ -228,7 +228,7 @@ pub fn head(source: &Source) -> Result<(Environment, Plan)> {
     Ok((environment, plan))
 }
 
-/// The first line, the length of the file, and whether its last line was cut.
+/// The first line, the length of the file, and whether its last line is truncated.
 pub fn begin(source: &Source) -> Result<(Header, u64, bool)> {
     let unread = || format!("cannot read {}", source.name(SAMPLES));
     let length = source.samples.length().with_context(unread)?;
@@ -242,15 +242,14 @@ pub fn begin(source: &Source) -> Result<(Header, u64, bool)> {
     let header: Header = serde_json::from_slice(&line)
         .ok()
         .filter(|header: &Header| header.format == HEADER_FORMAT)
-        .with_context(|| format!("{} does not begin as a file of samples does", source.name(SAMPLES)))?;
+        .with_context(|| format!("{} does not start like a file of samples", source.name(SAMPLES)))?;
     if header.version != FORMAT {
         return Err(other_format(&source.name(SAMPLES), header.version));
     }
     Ok((header, length, last != *b"\n"))
 }
 
-/// Parses the file in as many parts as there are CPUs; a line belongs to the part in which it
-/// begins.
+/// Parses the file in as many parts as there are CPUs; a line belongs to the part in which it starts.
 fn parse_all(
     source: &Source,
     length: u64,
@@ -273,8 +272,9 @@ fn parse_all(
         .with_context(|| format!("cannot read {}", source.name(SAMPLES)))
 }
 
-/// How many lines a run of this plan can have: its samples, the begin and end of each round, and treatments; more than once
-/// where it was interrupted and rounds were begun anew. What has more is no run, and must not fill the memory.
+/// The maximum number of lines of a run of this plan: its samples, the begin and end of each round, and
+/// treatments, with room for rounds that were interrupted and started again. A file with more is not a run,
+/// and must not fill the memory.
 fn most_lines(cells: usize, rounds: usize) -> usize {
     const ATTEMPTS: usize = 4;
     const TREATMENTS: usize = 1 << 17;
@@ -291,9 +291,9 @@ fn parse_part(
     wanted: &[&'static Experiment],
     most: usize,
 ) -> std::io::Result<Part> {
-    // The byte before decides whether a line begins right here.
+    // The byte before shows whether a line starts exactly here.
     let mut at = from.saturating_sub(1);
-    // Room that is not used is never touched; growing would copy everything several times.
+    // Unused room is never touched; growing would copy everything several times.
     let room = ((to - from) / SHORT_LINE).min(most as u64) as usize;
     let widest = wanted.iter().map(|one| one.metrics.len()).max().unwrap_or(0);
     let mut part = Part {
@@ -318,7 +318,7 @@ fn parse_part(
     Ok(part)
 }
 
-/// Adds what a line says to its part.
+/// Adds the content of a line to its part.
 fn parse_line(line: &[u8], wanted: &[&'static Experiment], part: &mut Part) {
     let parsed = if line.starts_with(b"{\"cell\"") {
         sample_line(line, wanted, part)
@@ -371,7 +371,7 @@ fn sample_line(line: &[u8], wanted: &[&'static Experiment], part: &mut Part) -> 
 
 impl Recorded {
     fn take(&mut self, item: Item, values: &mut &[f64], begun: &mut [bool]) {
-        // Whatever becomes of it, its values are behind it.
+        // Its values must be skipped, whether or not it counts.
         let own = match &item {
             Item::Taken { cell, .. } => {
                 let (own, rest) = values.split_at(self.series[*cell].values.len());
@@ -418,7 +418,7 @@ impl Recorded {
         }
     }
 
-    /// Drops the room for rounds that were not needed, where the run ended at a look.
+    /// Drops the room for rounds that were not needed because the run ended at a look.
     fn end_with_the_plan(&mut self) {
         let rounds = self.plan.rounds;
         self.contexts.truncate(self.plan.warmups + rounds);
@@ -432,7 +432,7 @@ impl Recorded {
         }
     }
 
-    /// Drops what an earlier attempt at a round gave.
+    /// Drops the results of an earlier attempt at a round.
     fn forget(&mut self, round: usize) {
         self.failures.retain(|row| row.round != round);
         self.contexts[round] = None;
@@ -449,8 +449,8 @@ impl Recorded {
     }
 }
 
-/// Passes every sample of a run to `visit`, in the order of the file, warm-ups included; those of
-/// attempts at a round that was begun anew are left out.
+/// Passes every sample of a run to `visit`, in the order of the file, including warm-ups, without
+/// those of abandoned attempts at a round.
 pub fn rows(source: &Source, visit: &mut dyn FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
     let context = || format!("cannot read {}", source.name(SAMPLES));
     let lines = || BufReader::with_capacity(1 << 20, ReadAt::new(&*source.samples, 0));

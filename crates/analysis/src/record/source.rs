@@ -1,22 +1,22 @@
-//! The three files of a run, wherever they lie: two small texts, and samples that are read at any place, by several
-//! threads at once. Deliberately absent: opening them.
+//! The three files of a run, wherever they are: two small texts, and samples that several threads read at any
+//! offset at once. Deliberately absent: opening them.
 
 use std::io::{self, BufRead, Read};
 use std::path::PathBuf;
 
 /// The files of a run.
 pub struct Source {
-    /// What `env.json` holds.
+    /// The content of `env.json`.
     pub environment: Vec<u8>,
-    /// What `plan.json` holds.
+    /// The content of `plan.json`.
     pub plan: Vec<u8>,
     /// `samples.jsonl`.
     pub samples: Box<dyn Samples>,
-    /// Where they lie.
+    /// Where they are.
     pub place: Place,
 }
 
-/// Where the files of a run lie, as people are told.
+/// Where the files of a run are, for messages.
 pub enum Place {
     /// In a run directory.
     Directory(PathBuf),
@@ -24,16 +24,16 @@ pub enum Place {
     Pack(PathBuf),
 }
 
-/// Samples that can be read at any place.
+/// Samples that can be read at any offset.
 pub trait Samples: Sync {
-    /// How many bytes there are.
+    /// The number of bytes.
     fn length(&self) -> io::Result<u64>;
-    /// Reads from a place on, and says how many bytes; 0 at the end.
+    /// Reads from an offset, and returns the number of bytes; 0 at the end.
     fn read_at(&self, bytes: &mut [u8], at: u64) -> io::Result<usize>;
 }
 
 impl Source {
-    /// One of the files, as a person would look for it.
+    /// The name of a file, as a user would look for it.
     pub fn name(&self, file: &str) -> String {
         match &self.place {
             Place::Directory(directory) => format!("`{}`", directory.join(file).display()),
@@ -42,12 +42,12 @@ impl Source {
     }
 }
 
-/// The longest line that is read, of which a sample with a million numbers has a part; a longer one is damaged, and must not
-/// fill the memory.
+/// The longest line that is read: a sample with a million numbers needs only a part of it. A longer line is
+/// damaged, and must not fill the memory.
 const LONGEST_LINE: u64 = 16 << 20;
 
-/// Reads the next line in place of the one before, and gives its length in the file; 0 at the end. Of a line that is too
-/// long nothing is kept but its end, which makes no line that anybody can read.
+/// Reads the next line in place of the one before, and returns its length in the file; 0 at the end. Only the
+/// end of a line that is too long is kept, which is not readable as a line.
 pub fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u64> {
     line.clear();
     let mut length = reader.by_ref().take(LONGEST_LINE).read_until(b'\n', line)? as u64;
@@ -59,17 +59,17 @@ pub fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u6
     Ok(length)
 }
 
-/// What stands for a line that is too long.
+/// Replaces a line that is too long.
 const TOO_LONG: &[u8] = b"too long\n";
 
-/// Reads samples from a place on.
+/// Reads samples from an offset.
 pub struct ReadAt<'a> {
     samples: &'a dyn Samples,
     at: u64,
 }
 
 impl<'a> ReadAt<'a> {
-    /// From this place on.
+    /// Starts at this offset.
     pub fn new(samples: &'a dyn Samples, at: u64) -> ReadAt<'a> {
         ReadAt { samples, at }
     }

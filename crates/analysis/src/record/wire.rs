@@ -19,7 +19,7 @@ pub const PLAN: &str = "plan.json";
 /// The file of the samples.
 pub const SAMPLES: &str = "samples.jsonl";
 
-/// Pairs that stand as an object in the file, in the order in which they were written.
+/// Pairs that are an object in the file, in the order they were written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pairs<T>(pub Vec<(Name, T)>);
 
@@ -54,7 +54,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pairs<T> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut pairs = Vec::with_capacity(map.size_hint().unwrap_or(8));
                 while let Some((Text(key), value)) = map.next_entry()? {
-                    // Those that experiments use are borrowed, so that a million lines make no million copies of them.
+                    // Names that experiments use are borrowed, so that a million lines do not make a million
+                    // copies.
                     let known = NAMES.into_iter().find(|known| *known == key).map(Name::Borrowed);
                     pairs.push((known.unwrap_or_else(|| Name::Owned(key.into_owned())), value));
                 }
@@ -65,7 +66,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pairs<T> {
     }
 }
 
-/// A name, borrowed from the line where nothing in it is escaped.
+/// A name, borrowed from the line unless something in it is escaped.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -100,31 +101,31 @@ pub struct Header {
     pub version: u32,
     /// The run.
     pub run: String,
-    /// The host, so that a sample knows where it was taken.
+    /// The host, so that a sample knows where it was measured.
     pub host: String,
 }
 
-/// What every file of ours calls itself in its first line.
+/// The name of the format in the first line of every such file.
 pub const HEADER_FORMAT: &str = "dunnage-samples";
 
-/// A round begins. When it was begun before, the earlier attempt does not count: a round is a
-/// block, and half of one is none.
+/// A round begins. If it had begun before, the earlier attempt does not count: a round is a
+/// block, and half of one is useless.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Begin {
     /// The round, warm-ups counted first, from 0.
     pub begin: usize,
-    /// Nanoseconds since 1970, for people.
+    /// Nanoseconds since 1970, for users.
     pub at: u64,
 }
 
-/// The run ended at a look, since the precision that was asked for was reached.
+/// The run ended at a look, because the precision asked for was reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stop {
-    /// How many rounds count.
+    /// The number of rounds that count.
     pub stop: usize,
 }
 
-/// A round is complete, with what the machine was like during it.
+/// A round is complete, with the state of the machine during it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RoundContext {
     /// The round, warm-ups counted first, from 0.
@@ -132,7 +133,7 @@ pub struct RoundContext {
     /// Share of CPU time that the hypervisor took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steal: Option<f64>,
-    /// Share of CPU time in use, ours included.
+    /// Share of CPU time in use, including dunnage's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busy: Option<f64>,
     /// Load average over one minute.
@@ -150,7 +151,7 @@ pub struct RoundContext {
     /// Mean CPU frequency in hertz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frequency: Option<f64>,
-    /// Bytes of memory that could be had.
+    /// Bytes of available memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available_memory: Option<u64>,
     /// Why the round is marked as disturbed.
@@ -179,7 +180,7 @@ pub struct SampleLine {
     /// The cell before it, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub predecessor: Option<usize>,
-    /// When it began: nanoseconds since 1970, for people.
+    /// When it started: nanoseconds since 1970, for users.
     pub started: u64,
     /// The number of its treatment, when measured.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -199,7 +200,7 @@ pub struct SampleLine {
     /// Files that belong to it: paths in the run directory.
     #[serde(default, skip_serializing_if = "Pairs::is_empty")]
     pub artefacts: Pairs<Artefact>,
-    /// Values of metrics that others derived, in base units, when imported.
+    /// Values of metrics computed by others, in base units, when imported.
     #[serde(default, skip_serializing_if = "Pairs::is_empty")]
     pub given: Pairs<f64>,
     /// What is missing and why.
@@ -214,7 +215,7 @@ pub struct SampleLine {
 }
 
 impl SampleLine {
-    /// What it says became of its cell; a line must say exactly one thing.
+    /// What the line says about its cell; it must say exactly one thing.
     pub fn outcome(self) -> Option<Outcome> {
         match (self.stamps, self.skipped, self.failed) {
             (Some(Pairs(stamps)), None, None) => Some(Outcome::Measured(Sample {
