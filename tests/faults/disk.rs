@@ -58,7 +58,7 @@ fn a_file_that_may_not_grow_ends_the_run_and_keeps_the_samples() {
     assert_eq!(ran.stderr.matches("error: ").count(), 1, "{ran}");
     for words in [
         "what was measured before is in",
-        "the samples before them are kept",
+        "earlier samples are kept",
         "File too large",
         "`ulimit -f`",
     ] {

@@ -1,5 +1,5 @@
-//! The files of a run without what is private in them. What is kept is named here, field by field; what is not
-//! named is left out, and texts that anybody may have written go through `words` and `label`. The samples stand in `samples`.
+//! The files of a run without private content. Everything that is kept is named here, field by field, and free texts go through
+//! `words` and `label`. The samples are in `samples`.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::experiment::setting::interned;
 use crate::plan::{Entry, Plan, Prediction, Relation};
 use dunnage_analysis::record::kernel::shared_arguments;
 
-/// Facts about the machine that do not tell which one it is.
+/// Facts about the machine that do not identify it.
 pub(super) const PUBLIC: &str = "architecture boot_time capabilities cgroup_mode cgroup_v1_controllers \
     cgroup_v2_controllers clock_source cpu cpu_cores cpu_share cpu_sockets cpu_threads cpu_usable distribution disk_kind disk_model hypervisor inside \
     kernel kernel_version memory_bytes pressure security_modules state_filesystem";
@@ -33,9 +33,9 @@ pub fn head(source: &Source, words: &mut Words, dropped: &[String]) -> Result<(E
     };
     let environment = clean_environment(environment, labels, words, dropped);
     let plan = clean_plan(plan, labels, words);
-    // Two texts that have become one, say, would only be found by whoever gets the pack.
+    // If two texts became the same, only the reader of the pack would notice.
     plan_file::check(&plan).context(
-        "without what is private in it the run cannot be read\n\nhint: `--private WORD` lets something else stand for a word",
+        "the run cannot be read without its private words\n\nhint: use `--private WORD` to give a word another placeholder",
     )?;
     Ok((environment, plan))
 }
@@ -70,7 +70,7 @@ fn clean_environment(run: Environment, labels: Labels, words: &mut Words, droppe
         subjects.insert(label::label(&subject, labels, words), facts);
     }
     if !run.command.is_empty() {
-        words.left_out("the command line that began the run");
+        words.left_out("the command line of the run");
     }
     Environment {
         dunnage: own(&run.dunnage, words),
@@ -78,7 +78,7 @@ fn clean_environment(run: Environment, labels: Labels, words: &mut Words, droppe
         run: own(&run.run, words),
         host: words.host(&run.host),
         started: own(&run.started, words),
-        // It says where things lie; what it asked for stands in the plan.
+        // It contains paths; its request is in the plan.
         command: Vec::new(),
         asked: run.asked.iter().map(|name| label::label(name, labels, words)).collect(),
         tags,
@@ -101,7 +101,7 @@ fn clean_environment(run: Environment, labels: Labels, words: &mut Words, droppe
     }
 }
 
-/// Where imported samples come from: the name of the file, and texts that may quote what stood in it.
+/// The origin of imported samples: the file's name, and texts that may quote the file.
 fn clean_origin(origin: Origin, labels: Labels, words: &mut Words) -> Origin {
     let issue = |one: IssueFacts, words: &mut Words| IssueFacts {
         labels: one.labels.iter().map(|one| label::label(one, labels, words)).collect(),
@@ -122,7 +122,7 @@ fn clean_origin(origin: Origin, labels: Labels, words: &mut Words) -> Origin {
 
 fn machine_fact(name: &str, value: &str, words: &mut Words) -> Option<String> {
     match name {
-        // Without what says where the machine boots from and what else runs on it.
+        // Without the arguments that show the boot device and other software.
         "kernel_command_line" => {
             let shared = shared_arguments(value);
             if shared != value {
@@ -141,7 +141,7 @@ fn machine_fact(name: &str, value: &str, words: &mut Words) -> Option<String> {
     }
 }
 
-/// More about a subject: a program's words, or the parameters of a command that others measured.
+/// A note about a subject: the output of a program, or the parameters of an imported command.
 fn note(text: &str, labels: Labels, words: &mut Words) -> String {
     match labels {
         Labels::Subjects => words.told(text),
@@ -180,8 +180,8 @@ fn clean_plan(mut plan: Plan, labels: Labels, words: &mut Words) -> Plan {
     plan
 }
 
-/// What the program writes by itself: a name, a version, a sum, a moment. What holds a character that none of these
-/// has was written by somebody else.
+/// A text that the program writes: a name, a version, a digest, a time. If it has a character that none of these has, it comes
+/// from elsewhere.
 pub(super) fn own(text: &str, words: &mut Words) -> String {
     if text.contains(['/', '@', ' ']) { words.told(text) } else { text.to_owned() }
 }
@@ -204,7 +204,7 @@ fn clean_setting(experiment: &str, setting: &Setting, words: &mut Words) -> Sett
     Setting(cleaned.collect())
 }
 
-/// What a person chose for a key of an experiment, in the form that the key has.
+/// The user's value for a key of an experiment, in the key's format.
 fn value_of_setting(key: &str, text: &str, words: &mut Words) -> String {
     let pair = |word: &String, words: &mut Words| match word.split_once('=') {
         Some((name, value)) => {
@@ -235,14 +235,14 @@ fn value_of_setting(key: &str, text: &str, words: &mut Words) -> String {
     if kept == all { text.to_owned() } else { line::join(&kept) }
 }
 
-/// Whether the experiment itself has this value for the key.
+/// Whether the experiment itself lists this value for the key.
 fn is_listed(experiment: &str, key: &str, value: &str) -> bool {
     let own = crate::experiment::find(experiment);
     let mut keys = own.into_iter().flat_map(|one| one.all_keys());
     keys.any(|one| one.name == key && one.values.contains(&value))
 }
 
-/// A prediction names subjects and values of settings as the plan does, so that both still mean the same.
+/// Cleans subjects and values of settings as in the plan, so that a prediction still refers to them.
 fn clean_prediction(prediction: &mut Prediction, labels: Labels, words: &mut Words) {
     for (key, value) in &mut prediction.written.setting {
         if !is_listed(prediction.experiment, key, value) {

@@ -1,17 +1,17 @@
-//! What is a subject, a command, or a value of a setting called in a pack? Kinds, keys, their listed values and
-//! numbers stay; whatever else a person chose is replaced by the name of its key.
+//! The names of subjects, commands and values of settings in a pack. Kinds, keys, their listed values and numbers are kept;
+//! other words of the user are replaced by the name of the key.
 
 use super::words::{Kind, Words};
 use crate::experiment::command::line;
 use crate::subject::spec::Values;
 use crate::subject::{KINDS, Spec};
 
-/// What labels are made of.
+/// What the labels of a run contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Labels {
-    /// Of subjects in their grammar, as every run of ours has them.
+    /// Subjects in their grammar, as in runs of dunnage.
     Subjects,
-    /// Of command lines that others measured, as an import has them.
+    /// Command lines, as in imports.
     Commands,
 }
 
@@ -44,7 +44,7 @@ pub fn spec(spec: Spec, words: &mut Words) -> Spec {
     }
 }
 
-/// What a person chose for a key of a subject.
+/// The user's value for a key of a subject.
 pub fn key_value(key: &str, value: &str, words: &mut Words) -> String {
     let mut own = KINDS.iter().flat_map(|kind| kind.keys).filter(|one| one.name == key);
     let is_listed = |values: Values| !matches!(values, Values::Path | Values::Text(_)) && values.allow(value);
@@ -55,7 +55,7 @@ pub fn key_value(key: &str, value: &str, words: &mut Words) -> String {
     }
 }
 
-/// A command: the program's name, options without values, and numbers stay.
+/// A command. The program's name, options without values, and numbers are kept.
 pub fn command(text: &str, words: &mut Words) -> String {
     let Ok(all) = line::split(text) else { return words.given(Kind::Value, "value", text) };
     let kept = all.iter().enumerate().map(|(at, word)| match at {
@@ -67,12 +67,12 @@ pub fn command(text: &str, words: &mut Words) -> String {
     if kept == all { text.to_owned() } else { line::join(&kept) }
 }
 
-/// A word of a command, or a value for a key: an option or a number stays.
+/// A word of a command, or the value of a key. Options and numbers are kept.
 pub fn value(name: &str, text: &str, words: &mut Words) -> String {
     let is_plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-.%_".contains(c));
     let is_number = text.trim_start_matches(['-', '(']).starts_with(|c: char| c.is_ascii_digit());
     let is_variable = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).is_some_and(is_plain);
-    // A short option may have a number behind it; more letters may be a password.
+    // A short option may be followed by a number; letters may be a password.
     let is_short =
         text.starts_with('-') && text.len() < 5 && text.bytes().skip(2).all(|byte| byte.is_ascii_digit());
     let is_number = is_number && is_plain(text.trim_matches(['(', ')']));
@@ -80,8 +80,8 @@ pub fn value(name: &str, text: &str, words: &mut Words) -> String {
     if is_kept && words.is_open(text) { text.to_owned() } else { words.given(Kind::Value, name, text) }
 }
 
-/// The ways in which engines speak of an image that is not everybody's: whole, without tag or digest, without its
-/// registry, and the registry by itself.
+/// The ways in which engines write the name of a private image: in full, without tag or digest, without its registry, and the
+/// registry alone.
 pub fn names_of_image(image: &str) -> Vec<String> {
     let Some((first, rest)) = image.split_once('/') else { return Vec::new() };
     let mut all = vec![image];
@@ -92,7 +92,7 @@ pub fn names_of_image(image: &str) -> Vec<String> {
     if first.contains(['.', ':']) {
         all.push(first);
         all.push(first.split(':').next().unwrap_or(first));
-        // One word could be anything.
+        // A single word is too common to search for.
         let inner = &repository[first.len() + 1..];
         all.extend(inner.contains('/').then_some(inner));
         all.extend(rest.contains('/').then_some(rest));

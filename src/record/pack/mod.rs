@@ -1,9 +1,8 @@
-//! A pack: one compressed file with everything that a run needs to be analysed again, and nothing that tells
-//! whose machine it was. A tar archive in gzip, so that anybody can look into one without dunnage.
+//! A pack: one compressed file with everything to analyse a run again, and nothing that identifies the machine or its users.
+//! It is a gzipped tar archive, so that it can be inspected without dunnage.
 //!
-//! `clean` and `samples` name what is kept of the files of a run, `label` and `words` what is kept of subjects, commands
-//! and texts; `proof` looks for what was missed, `write` puts the archive together, and `read` takes one apart without
-//! trusting it.
+//! `clean` and `samples` define what is kept of a run's files, `label` and `words` what is kept of subjects, commands and texts.
+//! `proof` searches for anything missed, `write` creates the archive, and `read` unpacks one without trusting it.
 
 mod clean;
 mod label;
@@ -24,45 +23,45 @@ pub use read::unpack;
 pub(super) use read::unpacked;
 pub use write::{Contents, Options, Present, look, write};
 
-/// What a pack calls itself in its first entry.
+/// The format's name in the first entry.
 const FORMAT_NAME: &str = "dunnage-pack";
-/// The version of the archive's own form; a reader refuses newer ones. The files inside have their own.
+/// The version of the archive's format; a reader refuses newer ones. The files inside have their own versions.
 pub const VERSION: u32 = 1;
 /// The first entry of the archive.
 const MANIFEST: &str = "pack.json";
-/// The ending of packs that are not named.
+/// The default file extension of packs.
 pub const ENDING: &str = "dunnage";
 
-/// The first entry: what the archive holds, and how much was taken out.
+/// The first entry: what the archive contains, and how much was removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Manifest {
     /// Always `dunnage-pack`.
     format: String,
-    /// The version of the form.
+    /// The version of the format.
     version: u32,
-    /// The version of dunnage that packed.
+    /// The version of dunnage that wrote the pack.
     dunnage: String,
-    /// The run.
+    /// The run's id.
     run: String,
-    /// The other entries, in their order.
+    /// The other entries, in order.
     files: Vec<Listed>,
-    /// How many different texts of each kind were taken out, by the name of the kind; never the texts.
+    /// The number of different texts removed, by kind; never the texts.
     removed: BTreeMap<String, usize>,
 }
 
-/// An entry.
+/// An entry of the archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
     /// Its name.
     pub name: String,
-    /// How long it is.
+    /// Its length.
     pub bytes: u64,
-    /// Its sum.
+    /// Its SHA-256 digest.
     sha256: String,
 }
 
 impl Listed {
-    /// What has passed, under this name.
+    /// An entry of this name for the summed bytes.
     fn of<T>(name: &str, summed: Summed<T>) -> Listed {
         let (digest, bytes) = summed.end();
         Listed { name: name.to_owned(), bytes, sha256: digest.hex() }

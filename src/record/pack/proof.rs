@@ -1,19 +1,19 @@
-//! Does a private word stand in what was packed? The bytes are searched as a reader gets them, however they came
-//! about: this file knows nothing of how they were cleaned.
+//! Searches the finished pack for private words. It sees the bytes as a reader gets them, and is independent of the code that
+//! cleaned them.
 
 use anyhow::{Result, bail};
 
 use super::words::{Secret, stands_at};
 
-/// Searches files for words, however they are cut into pieces.
+/// Searches files for words, line by line.
 pub struct Proof {
-    /// The words as they stand in a file, by their first two bytes; with the index of the secret.
+    /// The words as they occur in a file, by their first two bytes, with the index of the secret.
     starts: Vec<Vec<(usize, Vec<u8>)>>,
     called: Vec<String>,
 }
 
 impl Proof {
-    /// A search for these words, each also as JSON writes it.
+    /// A search for these words, each also in its JSON form.
     pub fn new(secrets: &[Secret]) -> Proof {
         let mut proof = Proof { starts: vec![Vec::new(); 1 << 16], called: Vec::new() };
         for (index, secret) in secrets.iter().enumerate() {
@@ -31,14 +31,14 @@ impl Proof {
         proof
     }
 
-    /// Refuses a line that holds one of the words, and says where.
+    /// Fails if a line contains one of the words, and reports the position.
     pub fn check(&self, file: &str, number: usize, line: &[u8]) -> Result<()> {
         for (at, pair) in line.windows(2).enumerate() {
             let starts = &self.starts[usize::from(pair[0]) << 8 | usize::from(pair[1])];
             if let Some((index, _)) = starts.iter().find(|(_, word)| stands_at(line, word, at)) {
                 bail!(
-                    "the pack would hold {called} (`{file}`, line {number}, byte {at}), so it is not written\n\nhint: \
-                     `--private WORD` replaces a word wherever a text may hold it",
+                    "the pack would contain {called} (`{file}`, line {number}, byte {at}), so it is not written\n\nhint: \
+                     use `--private WORD` to replace a word in all texts",
                     called = self.called[*index],
                 );
             }
@@ -61,7 +61,7 @@ mod tests {
         }
         for found in ["anna", "by anna.", "{\"x\":\"a\\\"b c\"}", "x-vm-1", "\"\\nanna\""] {
             let error = check(found).unwrap_err().to_string();
-            assert!(error.contains("hold it (`x`, line 3"), "{found}: {error}");
+            assert!(error.contains("contain it (`x`, line 3"), "{found}: {error}");
         }
     }
 }

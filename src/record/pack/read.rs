@@ -1,7 +1,6 @@
-//! Takes a pack apart without trusting it: whoever sent it may have made anything. Only plain files with the
-//! names that a run has are taken, in their order and each once, with the lengths and sums that the first entry
-//! announces; so nothing can lead outside, be a link or a device, or overwrite another. What it unpacks to is
-//! counted while it is unpacked.
+//! Unpacks a pack without trusting it. It accepts only regular files with the names of a run's files, in their order and each
+//! once, with the lengths and digests from the first entry. So nothing can be outside of the directory, be a link or a device,
+//! or overwrite another file. The unpacked size is limited.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Seek};
@@ -18,15 +17,15 @@ use crate::image::Summed;
 use crate::outcome::Artefact;
 use crate::report::text::clean;
 
-/// Samples shrink to a tenth or less; the most that this compression can do at all is a thousandth.
+/// Samples shrink to a tenth or less; this compression can reach at most a thousandth.
 const MOST_TIMES: u64 = 200;
-/// Below this the proportion says nothing.
+/// For smaller packs the ratio means nothing.
 const SMALL: u64 = 1 << 20;
 
-/// Unpacks into a directory, which must be empty or not there yet. What is not complete in the end is not there.
+/// Unpacks into a new or empty directory, which appears only when it is complete.
 pub fn unpack(path: &Path, directory: &Path) -> Result<()> {
     super::super::check_empty(directory, "")?;
-    let context = |path: &Path| format!("cannot make `{}`", path.display());
+    let context = |path: &Path| format!("cannot create `{}`", path.display());
     let above = directory.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(above).with_context(|| context(above))?;
     let part = tempfile::Builder::new()
@@ -35,7 +34,7 @@ pub fn unpack(path: &Path, directory: &Path) -> Result<()> {
         .tempdir_in(above)
         .with_context(|| context(directory))?;
     walk(path, &mut |name, bytes| {
-        // Names come from a list of ours; directories among them are the pilot's and those of samples' files.
+        // Names were checked against a list; subdirectories are those of the pilot and of samples' files.
         let place = part.path().join(name);
         let above = place.parent().unwrap_or(part.path());
         fs::create_dir_all(above).with_context(|| context(above))?;
@@ -43,16 +42,16 @@ pub fn unpack(path: &Path, directory: &Path) -> Result<()> {
         io::copy(bytes, &mut file).with_context(|| format!("cannot unpack into `{}`", place.display()))?;
         Ok(())
     })?;
-    // An empty directory with the name may be there; anything else makes this fail.
+    // An empty directory of this name may exist; anything else makes this fail.
     fs::rename(part.path(), directory)
-        .with_context(|| format!("cannot call what was unpacked `{}`", directory.display()))
+        .with_context(|| format!("cannot rename the unpacked directory to `{}`", directory.display()))
 }
 
-/// The run in a pack, for reading only: environment and plan, and the samples in a file that has no name any more.
+/// The run in a pack, read only: environment and plan, and the samples in a temporary file without a name.
 pub fn unpacked(path: &Path) -> Result<([Vec<u8>; 2], File)> {
     let (mut environment, mut plan) = (Vec::new(), Vec::new());
     let mut samples =
-        tempfile::tempfile().context("cannot make a file to unpack into; is there room in `$TMPDIR`?")?;
+        tempfile::tempfile().context("cannot create a temporary file; check the free space in `$TMPDIR`")?;
     walk(path, &mut |name, bytes| {
         let context = || format!("cannot unpack `{name}`");
         match name {
@@ -62,20 +61,20 @@ pub fn unpacked(path: &Path) -> Result<([Vec<u8>; 2], File)> {
             _ => io::copy(bytes, &mut io::sink()).map(drop).with_context(context),
         }
     })?;
-    samples.rewind().context("cannot read what was unpacked")?;
+    samples.rewind().context("cannot read the unpacked samples")?;
     Ok(([environment, plan], samples))
 }
 
-/// What takes each file of a pack.
+/// Receives each file of a pack.
 type Take<'a> = &'a mut dyn FnMut(&str, &mut dyn Read) -> Result<()>;
 
-/// Gives each file of a pack to `take`, in their order, and checks all of them.
+/// Passes each file of a pack to `take`, in order, and checks all of them.
 pub(super) fn walk(path: &Path, take: Take<'_>) -> Result<()> {
     let file = regular(path, MOST_BYTES)?;
     let mut start = [0; 2];
     if !matches!(file.read_at(&mut start, 0), Ok(2)) || start != [0x1f, 0x8b] {
         bail!(
-            "`{}` is neither a run directory nor a pack\n\nhint: a run directory is what `dunnage run` wrote, a pack is what `dunnage pack` made of one",
+            "`{}` is neither a run directory nor a pack\n\nhint: use a directory written by `dunnage run`, or a file written by `dunnage pack`",
             path.display()
         );
     }
@@ -91,11 +90,11 @@ pub(super) fn walk(path: &Path, take: Take<'_>) -> Result<()> {
     walked.map_err(damage).with_context(context)
 }
 
-/// What an error of the compression means.
+/// Explains an error of the decompression.
 fn damage(error: anyhow::Error) -> anyhow::Error {
     let kinds = error.chain().filter_map(|cause| Some(cause.downcast_ref::<io::Error>()?.kind()));
     match kinds.last() {
-        Some(io::ErrorKind::UnexpectedEof) => anyhow!("it was cut"),
+        Some(io::ErrorKind::UnexpectedEof) => anyhow!("it is truncated"),
         Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => anyhow!("it is damaged ({error})"),
         _ => error,
     }
@@ -104,12 +103,12 @@ fn damage(error: anyhow::Error) -> anyhow::Error {
 fn entries(unpacked: &mut impl Read, take: Take<'_>) -> Result<()> {
     let mut manifest: Option<Manifest> = None;
     let mut taken = 0;
-    // Raw, so that extensions of the archive's form count as entries too, and are refused.
+    // Raw, so that extension headers also count as entries and are refused.
     for entry in Archive::new(unpacked).entries()?.raw(true) {
         let mut entry = entry?;
         let name = clean(&String::from_utf8_lossy(&entry.path_bytes()));
         if entry.header().entry_type() != EntryType::Regular {
-            bail!("`{name}` is no plain file, and a pack holds nothing else");
+            bail!("`{name}` is not a regular file, and a pack may contain only those");
         }
         let Some(manifest) = &manifest else {
             manifest = Some(first(&name, &mut entry)?);
@@ -118,47 +117,47 @@ fn entries(unpacked: &mut impl Read, take: Take<'_>) -> Result<()> {
         let Some(listed) = manifest.files.get(taken).filter(|listed| listed.name == name) else {
             let known = manifest.files.iter().any(|listed| listed.name == name);
             bail!(
-                "it holds `{name}` {}",
-                if known { "twice or out of its order" } else { "and does not announce it" }
+                "it contains `{name}` {}",
+                if known { "twice or out of order" } else { "but does not list it" }
             );
         };
         taken += 1;
-        // One byte more than announced is enough to see that there are more.
+        // One byte more than listed is enough to detect a longer file.
         let mut summed = Summed::new(entry.take(listed.bytes.saturating_add(1)));
         take(&name, &mut summed)?;
         let Listed { bytes, sha256, .. } = Listed::of(&name, summed);
         if bytes != listed.bytes {
-            bail!("`{name}` has {bytes} bytes, and {} were announced: it is damaged or cut", listed.bytes);
+            bail!("`{name}` has {bytes} bytes instead of the listed {}: it is damaged or truncated", listed.bytes);
         }
         if sha256 != listed.sha256 {
-            bail!("`{name}` is damaged: it is not what was packed");
+            bail!("`{name}` is damaged: its digest does not match");
         }
     }
     let manifest = manifest.context("it is empty")?;
     match manifest.files.get(taken) {
-        Some(listed) => bail!("it was cut: `{}` is missing", listed.name),
+        Some(listed) => bail!("it is truncated: `{}` is missing", listed.name),
         None => Ok(()),
     }
 }
 
-/// Behind the last entry an archive has zeros and nothing else, and behind the archive a pack has nothing. The sum at the
-/// very end of the compressed file is checked when that is reached.
+/// After the last entry, an archive has only zeros, and after the archive, a pack has nothing. Reading to the end also checks the
+/// checksum of the compressed file.
 fn check_ends(unpacked: &mut io::Take<GzDecoder<BufReader<File>>>) -> Result<()> {
     let mut bytes = [0; 8192];
     loop {
         match unpacked.read(&mut bytes)? {
             0 => break,
             count if bytes[..count].iter().all(|byte| *byte == 0) => {}
-            _ => bail!("something follows the end of the archive"),
+            _ => bail!("there is data after the end of the archive"),
         }
     }
     if !unpacked.get_mut().get_mut().fill_buf()?.is_empty() {
-        bail!("something follows the end of the pack");
+        bail!("there is data after the end of the pack");
     }
     Ok(())
 }
 
-/// What the first entry announces, after checking that a reader can live with it.
+/// The manifest in the first entry, after checking it.
 fn first(name: &str, entry: &mut dyn Read) -> Result<Manifest> {
     #[derive(serde::Deserialize)]
     struct Head {
@@ -166,19 +165,19 @@ fn first(name: &str, entry: &mut dyn Read) -> Result<Manifest> {
         version: u32,
     }
     if name != MANIFEST {
-        bail!("it begins with `{name}`, and a pack begins with `{MANIFEST}`");
+        bail!("it begins with `{name}`, but a pack begins with `{MANIFEST}`");
     }
     let mut bytes = Vec::new();
     entry.take(MOST_TEXT).read_to_end(&mut bytes)?;
-    // The version first: a newer one may say everything else in another way.
+    // The version first, because the rest may differ in a newer one.
     let damaged = || format!("`{MANIFEST}` is damaged");
     let head: Head = serde_json::from_slice(&bytes).with_context(damaged)?;
     if head.format != FORMAT_NAME {
-        bail!("`{MANIFEST}` is not that of a pack");
+        bail!("`{MANIFEST}` is not the manifest of a pack");
     }
     if head.version > VERSION {
         bail!(
-            "it has format version {}, and this dunnage reads up to {VERSION}\n\nhint: use the dunnage that packed it, or a newer one",
+            "it has format version {}, but this dunnage reads only up to {VERSION}\n\nhint: use the dunnage that packed it, or a newer one",
             head.version
         );
     }
@@ -189,17 +188,17 @@ fn first(name: &str, entry: &mut dyn Read) -> Result<Manifest> {
         pilot => after_a_run(pilot, &format!("{PILOT}/")),
     });
     if rest.is_none_or(|rest| !rest.is_empty()) {
-        bail!("it does not announce the files of a run, and no others");
+        bail!("it does not list exactly the files of a run");
     }
     let is_text = |listed: &&Listed| [ENVIRONMENT, PLAN].iter().any(|name| listed.name.ends_with(name));
     let texts = manifest.files.iter().filter(is_text);
     if texts.map(|listed| listed.bytes).any(|bytes| bytes > MOST_TEXT) {
-        bail!("environment or plan have more than {} MiB", MOST_TEXT >> 20);
+        bail!("environment or plan are larger than {} MiB", MOST_TEXT >> 20);
     }
     Ok(manifest)
 }
 
-/// What follows in a list on the three files of a run and the files of its samples, each of these once.
+/// The rest of a list after the three files of a run and the files of its samples, each listed once.
 fn after_a_run<'a>(names: &'a [&'a str], prefix: &str) -> Option<&'a [&'a str]> {
     let own = |index: usize| names.get(index)?.strip_prefix(prefix);
     let is_a_run =

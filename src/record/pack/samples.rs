@@ -1,5 +1,5 @@
-//! The samples of a run without what is private in them, line by line. Lines that cannot be read are replaced by one
-//! that cannot be read either, so that a report counts as many.
+//! The samples of a run without private content, line by line. Unreadable lines are replaced by another unreadable line, so that
+//! a report counts them as before.
 
 use std::io::{BufReader, Write};
 
@@ -12,7 +12,7 @@ use dunnage_analysis::record::source::{ReadAt, Source, read_line};
 use dunnage_analysis::record::wire::{Begin, Header, Pairs, RoundContext, SampleLine, Stop, Treatment};
 use dunnage_analysis::record::{SAMPLES, reader};
 
-/// Writes the samples without what is private, line by line.
+/// Writes the samples without private content, line by line.
 pub fn samples(source: &Source, words: &mut Words, out: &mut dyn Write) -> Result<()> {
     let unread = || format!("cannot read {}", source.name(SAMPLES));
     reader::begin(source)?;
@@ -24,7 +24,7 @@ pub fn samples(source: &Source, words: &mut Words, out: &mut dyn Write) -> Resul
         }
         cleaned.clear();
         if line.last() != Some(&b'\n') {
-            // The end of what was being written; a reader passes over it and tells.
+            // An unfinished last line, which a reader skips and reports.
             cleaned.extend(b"{");
         } else if line == b"\n" {
             cleaned.push(b'\n');
@@ -77,7 +77,7 @@ fn put(out: &mut Vec<u8>, line: &impl Serialize) -> Option<()> {
 }
 
 fn clean_sample(mut sample: SampleLine, words: &mut Words) -> SampleLine {
-    // A reason may be told with the command, of which some words are private by their place in it only.
+    // A reason may quote the command, in which some words are private only because of their place.
     for (_, why) in &mut sample.missing.0 {
         *why = words.quoting(why);
     }
@@ -96,7 +96,7 @@ fn clean_sample(mut sample: SampleLine, words: &mut Words) -> SampleLine {
     sample
 }
 
-/// The names of numbers, which the program and its probe give.
+/// Cleans the names of numbers, which the program and its probe choose.
 fn names<T>(all: &mut Pairs<T>, words: &mut Words) {
     for (name, _) in &mut all.0 {
         if name.contains(['/', '@', ' ']) {
@@ -105,7 +105,7 @@ fn names<T>(all: &mut Pairs<T>, words: &mut Words) {
     }
 }
 
-/// What was found inside: names of interfaces, the program that was executed, what it said.
+/// A fact found inside: names of interfaces, the executed program, its output.
 fn clean_fact(name: &str, fact: &str, words: &mut Words) -> String {
     match name {
         "said" => words.given(Kind::Said, "said", fact),
@@ -120,7 +120,7 @@ fn clean_fact(name: &str, fact: &str, words: &mut Words) -> String {
     }
 }
 
-/// An interface that engines and the kernel name by counting keeps its name.
+/// Interfaces numbered by engines and the kernel keep their names.
 fn interface(name: &str, words: &mut Words) -> String {
     const COUNTED: &str =
         "lo eth tap tun tunl gre gretap erspan sit ip6tnl ip6gre ip_vti ip6_vti docker podman cni bond";

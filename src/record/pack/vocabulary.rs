@@ -1,8 +1,8 @@
-//! What must a pack be able to say, whatever the machine and its people are called? The names of its fields, and what
-//! the program itself writes into them: a person called `cell` is not looked for, or no pack of theirs could be written.
+//! Words that a pack must be able to contain, even if a machine or user has such a name: the names of its fields, and words
+//! that the program writes into them. Otherwise a user called `cell` could not write any pack.
 //!
-//! A field that is added to a record must be named here, and a test counts them: so nobody adds one without having
-//! decided in `clean` or `samples` what becomes of it.
+//! Every new field of a record must be named here, which a test checks, so that its author decides in `clean` or `samples` what
+//! happens to it.
 
 use super::clean::PUBLIC;
 use crate::subject::KINDS;
@@ -25,7 +25,7 @@ pub fn vocabulary() -> String {
     words.join(" ")
 }
 
-/// Names of fields, in the files of a run and in the list of what a pack holds.
+/// Names of fields in the files of a run and in the manifest of a pack.
 const FIELDS: &str = "absolute against allowed_ns artefacts asked at available_memory baseline begin busy bytes \
     capped cell cells class command comparisons components containers controls cost counters cpu_pressure \
     distributions disturbed issues dunnage end evidence experiment factorial factors facts failed file files \
@@ -69,11 +69,11 @@ mod tests {
     use crate::subject::{Layer, Need, Spec};
     use crate::units::{Nanos, Stamp};
 
-    /// The names of all fields that a file of this form can have, however deep, as the reader would take them.
+    /// The names of all fields of a format, at any depth, as the reader sees them.
     fn fields<'de, T: Deserialize<'de>>() -> Vec<String> {
         let mut tracer = Tracer::new(TracerConfig::default());
-        tracer.trace_simple_type::<T>().expect("a form that serde can tell");
-        // Which values an enumeration has is no matter of fields.
+        tracer.trace_simple_type::<T>().expect("a format that serde can trace");
+        // The values of an enumeration are not fields.
         let all = tracer.registry_unchecked();
         let of = |format: &ContainerFormat| match format {
             ContainerFormat::Struct(fields) => fields.iter().map(|field| field.name.clone()).collect(),
@@ -82,7 +82,7 @@ mod tests {
         all.values().flat_map(of).collect()
     }
 
-    /// The same of a form whose values are read by rules of their own: the names in an example that has everything.
+    /// The names in a complete example, for a format whose values have their own parser.
     fn names_in(example: &impl Serialize) -> Vec<String> {
         fn all_of(value: &Value, found: &mut Vec<String>) {
             match value {
@@ -99,7 +99,7 @@ mod tests {
         found
     }
 
-    /// A plan that has everything. What is added to it has to be named here too.
+    /// A plan with every field. New fields have to be added here too.
     fn plan() -> Plan {
         let entry = Entry {
             label: "crun".into(),
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    /// A sample that has everything.
+    /// A sample with every field.
     fn sample() -> SampleLine {
         fn one<T>(value: T) -> Pairs<T> {
             Pairs(vec![("seed".into(), value)])
@@ -177,7 +177,7 @@ mod tests {
         all.extend(fields::<RoundContext>());
         all.extend(fields::<Treatment>());
         all.extend(names_in(&sample()));
-        // Without one that can be read there is no prediction.
+        // There is no prediction in the example, because it needs one that can be parsed.
         all.insert("predictions".into());
         assert!(all.len() > 90, "fields are not found: {all:?}");
         let named: BTreeSet<String> = FIELDS.split(' ').map(str::to_owned).collect();
@@ -187,7 +187,7 @@ mod tests {
             "decide in `clean` or `samples` whether {new:?} may be in a pack, then name it here"
         );
         let gone: Vec<_> = named.difference(&all).collect();
-        assert!(gone.is_empty(), "no file has {gone:?} any more");
+        assert!(gone.is_empty(), "no file still has {gone:?}");
     }
 
     #[test]

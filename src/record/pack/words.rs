@@ -1,35 +1,35 @@
-//! What may be given away of a text? What the program writes by itself, and numbers, are; what a person or another
-//! program chose is, where nothing in it looks private; everything else is replaced as a whole. The same text always has
-//! the same placeholder and another text another one, so that what was different stays different.
+//! Decides which texts may be shared. Words and numbers written by the program are kept; words of the user or of another program
+//! are kept if nothing in them looks private; everything else is replaced as a whole. Equal texts get the same placeholder and
+//! different texts different ones, so that differences remain visible.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use crate::host::private::Private;
 
-/// What is taken out.
+/// The kinds of removed texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A name of the machine.
     Host,
-    /// What a person calls a subject.
+    /// The user's name for a subject.
     Label,
-    /// A place on the machine.
+    /// A path on the machine.
     Path,
-    /// What a person chose: for a key, or a word of a command.
+    /// A value chosen by the user, for a key or in a command.
     Value,
-    /// A label of the run.
+    /// A tag of the run.
     Tag,
-    /// A text with something private in it.
+    /// A text that contains something private.
     Text,
-    /// What a command or an engine said.
+    /// Output of a command or an engine.
     Said,
-    /// What is left out as a whole.
+    /// A text that is left out as a whole.
     LeftOut,
 }
 
 impl Kind {
-    /// What they are, in the plural.
+    /// The kind's name, in the plural.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Host => "host names",
@@ -44,46 +44,46 @@ impl Kind {
     }
 }
 
-/// A private text and what stands for it; nothing does where it is left out.
+/// A private text and its placeholder, which is empty if the text is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replaced {
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
     /// The text.
     pub text: String,
-    /// What stands for it.
+    /// The placeholder.
     pub placeholder: String,
 }
 
-/// A word that must not occur.
+/// A word that must not be in the pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secret {
     /// The word.
     pub word: String,
-    /// What it is called when it must not be shown.
+    /// A description for messages, where the word itself must not be shown.
     pub called: String,
 }
 
-/// A variable's value with fewer letters is a number, a version, or a word that many know.
+/// The value of a variable with fewer letters is a number, a version or a common word.
 const FEWEST_LETTERS: usize = 6;
-/// What every path begins with that stands for another one.
+/// The prefix of every placeholder for a path.
 const ELSEWHERE: &str = "/…/";
 
-/// The words of a run, with what stands for them.
+/// The words of a run with their placeholders.
 #[derive(Debug)]
 pub struct Words {
-    /// What must not occur.
+    /// Words that must not be in the pack.
     pub secrets: Vec<Secret>,
-    /// What is private by its form and not looked for, because the run says it anyway.
+    /// Words that would be private, but are not searched for, because the run itself uses them.
     pub spared: Vec<Secret>,
     replaced: BTreeMap<(Kind, String), String>,
     taken: BTreeSet<String>,
 }
 
 impl Words {
-    /// Nothing replaced yet. `machine` holds the words of this machine and of this process, with the names of hosts, users and
-    /// images that the run tells, and `named` those that the person named. A pack must be able to say the words of the format
-    /// (`vocabulary`), and `public`, what the run says of the machine without telling which one it is, and the tags that stay.
+    /// Starts without replacements. `machine` has the words of this machine and process, with the names of hosts, users and images
+    /// from the run, and `named` those given by the user. Words in `vocabulary`, the words of the format, and in `public`, harmless
+    /// facts about the machine and the kept tags, stay usable.
     pub fn new(machine: &Private, named: &[String], vocabulary: &str, public: &str) -> Words {
         let mut words = Words {
             secrets: Vec::new(),
@@ -92,10 +92,10 @@ impl Words {
             taken: BTreeSet::new(),
         };
         for word in named {
-            words.add(word, "a word named with `--private`".into(), false);
+            words.add(word, "a word given with `--private`".into(), false);
         }
         for name in machine.names.iter().filter(|name| *name != super::HOST) {
-            let called = "a name of the host, a user or an image, or a directory of theirs".into();
+            let called = "the name or a directory of the host, a user or an image".into();
             words.add(name, called, occurs(vocabulary, name));
         }
         for (name, value) in &machine.variables {
@@ -104,7 +104,7 @@ impl Words {
                 words.add(value, format!("the value of `${name}`"), is_public);
             }
         }
-        // Nothing private may stand for something else either.
+        // A secret must not become a placeholder either.
         words.taken = words.secrets.iter().map(|secret| secret.word.clone()).collect();
         words
     }
@@ -119,7 +119,7 @@ impl Words {
         if is_public { self.spared.push(secret) } else { self.secrets.push(secret) }
     }
 
-    /// Everything that was replaced, by kind and in the order of the texts.
+    /// All replacements, ordered by kind and text.
     pub fn replaced(&self) -> Vec<Replaced> {
         let one = |((kind, text), placeholder): (&(Kind, String), &String)| Replaced {
             kind: *kind,
@@ -129,24 +129,24 @@ impl Words {
         self.replaced.iter().map(one).collect()
     }
 
-    /// A text for which nothing stands.
+    /// Records a text that is left out.
     pub fn left_out(&mut self, text: &str) {
         self.replaced.insert((Kind::LeftOut, text.to_owned()), String::new());
     }
 
-    /// What stands for a text: a name and a number.
+    /// The placeholder for a text: a name and a number.
     pub fn given(&mut self, kind: Kind, name: &str, text: &str) -> String {
         if let Some(placeholder) = self.replaced.get(&(kind, text.to_owned())) {
             return placeholder.clone();
         }
-        // A text that is a placeholder already comes from a pack that was unpacked.
+        // A text that already is a placeholder comes from an unpacked pack.
         let is_own = text.strip_prefix(name).is_some_and(|number| number.parse::<u16>().is_ok());
         let placeholder = match is_own && self.is_open(text) {
             true => text.to_owned(),
             false => (1..)
                 .map(|number| format!("{name}{number}"))
                 .find(|own| !self.taken.contains(own))
-                .expect("numbers do not end"),
+                .expect("there is always another number"),
         };
         self.taken.insert(placeholder.clone());
         if placeholder != text {
@@ -155,7 +155,7 @@ impl Words {
         placeholder
     }
 
-    /// A text that a person chose to be seen, where nothing in it looks private.
+    /// A user's text, or its placeholder if something in it looks private.
     pub fn kept(&mut self, kind: Kind, name: &str, text: &str) -> String {
         if self.is_open(text) { text.to_owned() } else { self.given(kind, name, text) }
     }
@@ -168,13 +168,13 @@ impl Words {
         if name.is_empty() { String::new() } else { super::HOST.to_owned() }
     }
 
-    /// A text of the program, the kernel or an engine: nothing of it where something in it looks private.
+    /// A text of the program, the kernel or an engine, or its placeholder if something in it looks private.
     pub fn told(&mut self, text: &str) -> String {
         let is_path = text.starts_with('/') && !text.contains(char::is_whitespace);
         if is_path { self.path(text) } else { self.kept(Kind::Text, "text", text) }
     }
 
-    /// A text that may repeat what is private by its place elsewhere only: a value of a command.
+    /// A text that may quote a word that is private only elsewhere, such as a value in a command.
     pub fn quoting(&mut self, text: &str) -> String {
         const FEWEST: usize = 3;
         let repeats = |own: &String| own.chars().count() >= FEWEST && occurs(text, own);
@@ -184,7 +184,7 @@ impl Words {
         self.told(text)
     }
 
-    /// A path.
+    /// The placeholder for a path.
     pub fn path(&mut self, path: &str) -> String {
         match path == "/" || path.is_empty() || path.starts_with(ELSEWHERE) && self.is_open(path) {
             true => path.to_owned(),
@@ -192,7 +192,7 @@ impl Words {
         }
     }
 
-    /// The path of a program, which keeps its name.
+    /// The placeholder for a program's path, which keeps the program's name.
     pub fn program(&mut self, path: &str) -> String {
         let name = path.rsplit('/').next().unwrap_or_default();
         if path.is_empty() || !self.is_open(name) || name.is_empty() {
@@ -205,13 +205,13 @@ impl Words {
         shown
     }
 
-    /// Whether nothing in a text looks private: no secret, path, place on a network or address.
+    /// Whether nothing in a text looks private: no secret, path, URL or address.
     pub fn is_open(&self, text: &str) -> bool {
         !text.split(' ').any(looks_private) && !self.secrets.iter().any(|secret| occurs(text, &secret.word))
     }
 }
 
-/// Whether a word is a path, a place on a network, or an address, or has one in it.
+/// Whether a word is or contains a path, a URL or an address.
 fn looks_private(word: &str) -> bool {
     let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
     let is_address = bare.parse::<IpAddr>().is_ok() || bare.parse::<SocketAddr>().is_ok();
@@ -227,19 +227,19 @@ fn is_place(part: &str) -> bool {
     is_path && !part.starts_with("/…") || is_mail || part.contains('\\')
 }
 
-/// Whether a text holds a word.
+/// Whether a text contains a word.
 fn occurs(text: &str, word: &str) -> bool {
     find(text.as_bytes(), word.as_bytes(), 0).is_some()
 }
 
-/// Where a word stands in a text, from a place on: not as a part of a longer word.
+/// The position of a word in a text from `from` on, not inside a longer word.
 pub fn find(text: &[u8], word: &[u8], from: usize) -> Option<usize> {
     let last = text.len().checked_sub(word.len())?;
     (from..=last).find(|&at| text[at] == word[0] && stands_at(text, word, at))
 }
 
-/// Whether a word stands at this place of a text. Behind a backslash a letter is the name of a control
-/// character in JSON, and no part of the word that follows.
+/// Whether a word is at this position of a text. After a backslash, a letter is the name of a control character in JSON, and not
+/// part of the following word.
 pub fn stands_at(text: &[u8], word: &[u8], at: usize) -> bool {
     let in_word = |at: Option<usize>| at.and_then(|at| text.get(at)).is_some_and(u8::is_ascii_alphanumeric);
     let is_escape = at > 1 && text[at - 2] == b'\\';
@@ -252,7 +252,7 @@ pub fn stands_at(text: &[u8], word: &[u8], at: usize) -> bool {
 pub mod tests {
     use super::*;
 
-    /// On the machine of anna, called `web-1`.
+    /// On anna's machine, which is called `web-1`.
     pub fn annas() -> Words {
         let machine = Private {
             names: ["web-1", "anna", "docker", "/home/anna", "team/payroll"].map(String::from).into(),

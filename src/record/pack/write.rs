@@ -1,6 +1,6 @@
-//! Makes a pack of a run directory: cleans it into a file that has no name, so that a person can see what will be in it;
-//! puts that into an archive; then reads the archive back, and only what passes the search for private words gets its
-//! name. The same run gives the same bytes.
+//! Makes a pack from a run directory: writes the cleaned files into a temporary file, so that the user can review them, puts
+//! them into an archive, and reads that back. Only an archive that passes the search for private words gets its name. The same
+//! run gives the same bytes.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -29,35 +29,35 @@ use crate::image::Summed;
 use crate::outcome::Artefact;
 use crate::plan::Plan;
 
-/// What a person asks for.
+/// The user's options.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The words of this machine.
     pub machine: Private,
-    /// Words of the person's own.
+    /// Additional private words.
     pub words: Vec<String>,
-    /// Tags that stay at home.
+    /// Tags to leave out.
     pub dropped: Vec<String>,
 }
 
-/// What a pack will hold, for whoever is to decide whether it may be written.
+/// The content of a pack, for the user to review before it is written.
 pub struct Contents {
-    /// The environment as it will stand in the pack.
+    /// The environment in the pack.
     pub environment: Environment,
-    /// The plan likewise.
+    /// The plan in the pack.
     pub plan: Plan,
-    /// The files, in their order.
+    /// The files, in order.
     pub files: Vec<Listed>,
-    /// What was taken out.
+    /// The removed texts.
     pub replaced: Vec<Replaced>,
-    /// Private by its form, and kept since the run says it anyway.
+    /// Words that would be private, but are kept because the run itself uses them.
     pub spared: Vec<Secret>,
     secrets: Vec<Secret>,
-    /// All files, one behind the other.
+    /// All files, concatenated.
     cleaned: File,
 }
 
-/// Looks through a run directory; nothing is written that stays.
+/// Prepares the content from a run directory, without writing the pack.
 pub fn look(directory: &Path, options: &Options) -> Result<Contents> {
     let mut sources = vec![(String::new(), source::open(directory)?)];
     let pilot = directory.join(PILOT);
@@ -65,7 +65,7 @@ pub fn look(directory: &Path, options: &Options) -> Result<Contents> {
         sources.push((format!("{PILOT}/"), source::directory(&pilot)?));
     }
     let mut words = words(&sources, options)?;
-    let mut cleaned = tempfile::tempfile().context("cannot make a file; is there room in `$TMPDIR`?")?;
+    let mut cleaned = tempfile::tempfile().context("cannot create a temporary file; check the free space in `$TMPDIR`")?;
     let mut files = Vec::new();
     let mut add = |name: String, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>| -> Result<()> {
         let mut out = Summed::new(BufWriter::with_capacity(1 << 20, &mut cleaned));
@@ -86,7 +86,7 @@ pub fn look(directory: &Path, options: &Options) -> Result<Contents> {
         }
         first.get_or_insert((environment, plan));
     }
-    let (environment, plan) = first.context("a run has a part")?;
+    let (environment, plan) = first.context("there is at least one run")?;
     Ok(Contents {
         environment,
         plan,
@@ -103,15 +103,15 @@ fn pretty(value: &impl Serialize, out: &mut dyn Write) -> Result<()> {
     Ok(out.write_all(b"\n")?)
 }
 
-/// The files of samples in a run directory, by name. They are taken as they are: the search for private words decides
-/// whether they may leave.
+/// The files of samples in a run directory, by name. They are packed unchanged; the search for private words decides whether that
+/// is allowed.
 fn artefacts(source: &Source) -> Result<Vec<PathBuf>> {
     let Place::Directory(directory) = &source.place else { return Ok(Vec::new()) };
     let directory = directory.join(Artefact::DIRECTORY);
     if !directory.is_dir() {
         return Ok(Vec::new());
     }
-    let context = || format!("cannot look into `{}`", directory.display());
+    let context = || format!("cannot read `{}`", directory.display());
     let mut all = Vec::new();
     for file in fs::read_dir(&directory).with_context(context)? {
         let file = file.with_context(context)?;
@@ -124,7 +124,7 @@ fn artefacts(source: &Source) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// What the run and the person know of what is private and what is not.
+/// The private and public words from the run and the user.
 fn words(sources: &[(String, Source)], options: &Options) -> Result<Words> {
     let (mut machine, mut vocabulary, mut public) = (options.machine.clone(), vocabulary(), String::new());
     for (_, source) in sources {
@@ -140,23 +140,23 @@ fn words(sources: &[(String, Source)], options: &Options) -> Result<Words> {
         kept.for_each(|(key, value)| public += &format!("{key} {value}\n"));
         let told = clean::PUBLIC.split_whitespace().filter_map(|name| environment.machine.get(name));
         told.for_each(|fact| public += &format!("{fact}\n"));
-        // Many distributions call the first user as themselves.
+        // Many distributions give the first user the name of the distribution.
         let distribution = environment.machine.get("distribution").cloned().unwrap_or_default();
         vocabulary += &format!(" {}", distribution.to_lowercase());
     }
     Ok(Words::new(&machine, &options.words, &vocabulary, &public))
 }
 
-/// Whether a file that is there already may be replaced.
+/// Whether an existing file may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Present {
-    /// It stays, and there is no pack.
+    /// It is kept, and no pack is written.
     Keep,
     /// It is replaced once the pack is complete.
     Replace,
 }
 
-/// Writes the pack and gives its size. It gets its name when it is complete and has passed the search.
+/// Writes the pack and returns its size. The file gets its name when it is complete and has passed the search.
 pub fn write(contents: Contents, path: &Path, present: Present) -> Result<u64> {
     let context = || format!("cannot write `{}`", path.display());
     let mut part = part_of(path).with_context(context)?;
@@ -187,7 +187,7 @@ fn archive(contents: &Contents, mut cleaned: &File, out: impl Write) -> Result<(
     let mut first = Vec::new();
     pretty(&manifest, &mut first)?;
     let mut archive = tar::Builder::new(GzEncoder::new(out, Compression::default()));
-    // A header tells nothing but name and length.
+    // A header with only name and length.
     let header = |bytes: u64| {
         let mut header = tar::Header::new_ustar();
         header.set_size(bytes);

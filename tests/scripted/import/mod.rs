@@ -175,7 +175,7 @@ fn requests_of_critest_are_verbs() {
     assert!(metric(cell, "exec").is_null());
     assert_eq!(report["started"], "2025-11-21T04:40:00.000000000Z");
     let page = case.dunnage.run("report DIR --full").stdout;
-    assert!(page.contains("nothing of ours is the same: StatusContainer"), "{page}");
+    assert!(page.contains("dunnage has no counterpart: StatusContainer"), "{page}");
 }
 
 /// A rule that fires on an edited file overrules nothing else, and the file as it was written has none.
@@ -204,8 +204,8 @@ fn what_is_suspect_in_the_file_is_suspect_in_the_report() {
 fn bad_files_are_refused_with_file_and_place_and_leave_nothing() {
     let with = |text: &str| HYPERFINE.replace("\"results\"", text);
     let cases: Vec<(String, i32, &str)> = vec![
-        (String::new(), 2, "is nothing that can be imported"),
-        ("hello\n".into(), 2, "is nothing that can be imported"),
+        (String::new(), 2, "does not have a known format"),
+        ("hello\n".into(), 2, "does not have a known format"),
         ("{\"results\": [".into(), 1, "EOF while parsing a list at line 1 column 13"),
         ("{\"results\": [{\"command\": \"a\", \"times\": [NaN]}]}".into(), 1, "at line 1 column"),
         (
@@ -213,13 +213,13 @@ fn bad_files_are_refused_with_file_and_place_and_leave_nothing() {
             1,
             "number out of range at line 1 column",
         ),
-        ("{\"results\": []}".into(), 1, "holds no measurement"),
-        ("{\"results\": [{\"command\": \"a\", \"times\": []}]}".into(), 1, "holds no measurement"),
+        ("{\"results\": []}".into(), 1, "contains no measurements"),
+        ("{\"results\": [{\"command\": \"a\", \"times\": []}]}".into(), 1, "contains no measurements"),
         ("{\"results\": [{\"command\": \"a\"}]}".into(), 1, "`results[0]` has no `times`"),
-        (with("\"result\""), 2, "is nothing that can be imported"),
+        (with("\"result\""), 2, "does not have a known format"),
         (CRITEST.replace("\"sampleIndex\": 3,", ""), 1, "missing field `sampleIndex`"),
         (CRITEST.replace("CreateContainer", "x"), 0, ""),
-        ("[1, 2]".into(), 2, "is nothing that can be imported"),
+        ("[1, 2]".into(), 2, "does not have a known format"),
         (format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000)), 1, "recursion limit exceeded"),
     ];
     for (text, code, why) in cases {
@@ -284,7 +284,7 @@ fn a_pipe_is_refused_and_not_waited_for() {
     let made = std::process::Command::new("mkfifo").arg(&case.file).status().expect("coreutils");
     assert!(made.success());
     let ran = case.import();
-    assert!(ran.code == 2 && ran.stderr.contains("no file that can be read twice"), "{ran}");
+    assert!(ran.code == 2 && ran.stderr.contains("is not a regular file"), "{ran}");
 }
 
 /// The name of a file may come from anybody, too.

@@ -22,7 +22,7 @@ fn a_lost_zero_is_named_with_both_values_and_is_no_spike() {
     assert_eq!(texts(&report["suspects"], "rule"), ["malformed stamp"]);
     let evidence = report["suspects"][0]["evidence"].as_str().unwrap();
     assert!(
-        evidence.contains("300 ms with zeros put back") && evidence.contains("552 ms filled up"),
+        evidence.contains("300 ms with zeros restored") && evidence.contains("552 ms filled up"),
         "{evidence}"
     );
     assert_eq!(report["started"], "2021-09-06T09:13:20.728000000Z");

@@ -69,18 +69,18 @@ fn a_wrong_line_is_named_by_its_number() {
     let fields: Vec<&str> = lines[2].split(',').collect();
     let cases = [
         (third(",start,", ",stop,"), "line 3: this dunnage has no experiment `stop`"),
-        (third("prestate=idle", "prestate=busy"), "line 3: `prestate=busy` is no setting of `start`"),
+        (third("prestate=idle", "prestate=busy"), "line 3: `prestate=busy` is not a setting of `start`"),
         (third(&format!(",{},s,", fields[6]), ",depth,s,"), "line 3: `start` has no metric `depth`"),
-        (third(",s,", ",ms,"), "and its unit is `s`"),
-        (third(fields[13], "NaN"), "line 3: `NaN` is no number"),
-        (third(fields[13], "1e999"), "line 3: `1e999` is no number"),
-        (third(",measured,", ",guessed,"), "line 3: the sample is `measured` further up"),
+        (third(",s,", ",ms,"), "must be `s`"),
+        (third(fields[13], "NaN"), "line 3: `NaN` is not a number"),
+        (third(fields[13], "1e999"), "line 3: `1e999` is not a number"),
+        (third(",measured,", ",guessed,"), "line 3: the sample is `measured` in an earlier line"),
         (third(",warmup,1,", ",warmup,0,"), "line 3: `0` is no round"),
-        (third(fields[12], "yesterday"), "line 3: `yesterday` is no time"),
+        (third(fields[12], "yesterday"), "line 3: `yesterday` is not a time"),
         (third(fields[0], "other"), "line 3: it belongs to another run"),
         (third(",s,", ","), "line: 3"),
-        (format!("{}\n", lines[0]), "holds no measurement"),
-        (table.clone() + lines[1] + "\n", "the order of the lines must be as it was exported"),
+        (format!("{}\n", lines[0]), "contains no measurements"),
+        (table.clone() + lines[1] + "\n", "keep the order of the exported lines"),
         (format!("{}\n{}\n{}\n", lines[0], lines[1], lines[1]), "is given twice for one sample"),
     ];
     for (text, why) in cases {

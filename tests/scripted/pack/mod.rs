@@ -228,7 +228,7 @@ fn nothing_is_overwritten_without_being_told() {
     let link = dunnage.directory().with_file_name("link.dunnage");
     std::os::unix::fs::symlink("nowhere", &link).expect("a link");
     let ran = dunnage.run(&format!("pack DIR -o {} --force", link.display()));
-    assert!(ran.code == 2 && ran.stderr.contains("is no regular file"), "{ran}");
+    assert!(ran.code == 2 && ran.stderr.contains("is not a regular file"), "{ran}");
     assert!(link.is_symlink(), "it stays");
     let ran = dunnage.run("pack DIR -o DIR/samples.jsonl --force");
     assert!(ran.code == 2 && ran.stderr.contains("is part of a run"), "{ran}");
@@ -341,25 +341,25 @@ fn a_strangers_archive_is_refused_and_leaves_nothing() {
     let mut longer = good();
     longer[1] = file("env.json", &[environment.as_slice(), b" "].concat());
     let cases: [(&str, Vec<u8>); 20] = [
-        ("does not announce", with(1, file("../escaped", b"x"))),
-        ("does not announce", with(1, file("/tmp/escaped", b"x"))),
-        ("does not announce", with(2, file("pilot/../../escaped", b"x"))),
-        ("no plain file", with(1, special(EntryType::Symlink, "env.json"))),
-        ("no plain file", with(1, special(EntryType::Link, "env.json"))),
-        ("no plain file", with(1, special(EntryType::Char, "env.json"))),
-        ("no plain file", with(4, special(EntryType::Fifo, "x"))),
-        ("no plain file", with(1, special(EntryType::Directory, "pilot/"))),
-        ("no plain file", with(1, special(EntryType::GNULongName, "././@LongLink"))),
+        ("does not list", with(1, file("../escaped", b"x"))),
+        ("does not list", with(1, file("/tmp/escaped", b"x"))),
+        ("does not list", with(2, file("pilot/../../escaped", b"x"))),
+        ("not a regular file", with(1, special(EntryType::Symlink, "env.json"))),
+        ("not a regular file", with(1, special(EntryType::Link, "env.json"))),
+        ("not a regular file", with(1, special(EntryType::Char, "env.json"))),
+        ("not a regular file", with(4, special(EntryType::Fifo, "x"))),
+        ("not a regular file", with(1, special(EntryType::Directory, "pilot/"))),
+        ("not a regular file", with(1, special(EntryType::GNULongName, "././@LongLink"))),
         ("twice", with(2, file("env.json", &environment))),
-        ("does not announce", with(4, file("more", b"x"))),
-        ("was cut", cut[..cut.len() / 2].to_owned()),
+        ("does not list", with(4, file("more", b"x"))),
+        ("is truncated", cut[..cut.len() / 2].to_owned()),
         ("damaged", flipped),
-        ("not what was packed", archive(&other[..])),
+        ("digest does not match", archive(&other[..])),
         ("times its size", archive(&bomb)),
-        ("announced", archive(&longer)),
-        ("follows the end of the pack", behind(b"\0")),
-        ("follows the end of the pack", behind(&cut)),
-        ("follows the end of the archive", longer_archive.finish().unwrap()),
+        ("instead of the listed", archive(&longer)),
+        ("after the end of the pack", behind(b"\0")),
+        ("after the end of the pack", behind(&cut)),
+        ("after the end of the archive", longer_archive.finish().unwrap()),
         ("version 2", archive(&[manifest(2, &[])])),
     ];
     for (expected, bytes) in cases {
@@ -368,7 +368,7 @@ fn a_strangers_archive_is_refused_and_leaves_nothing() {
         for verb in ["unpack DIR.dunnage -o DIR.new", "report DIR.dunnage"] {
             let ran = dunnage.run(verb);
             assert_eq!(ran.code, 1, "{expected}: {ran}");
-            let said = if expected == "not what was packed" { "bytes" } else { expected };
+            let said = if expected == "digest does not match" { "bytes" } else { expected };
             assert!(ran.stderr.contains(said) || ran.stderr.contains("damaged"), "{expected}: {ran}");
         }
         let beside: Vec<_> =

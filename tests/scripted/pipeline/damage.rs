@@ -140,13 +140,13 @@ fn what_is_no_run_directory_is_refused() {
     refused(
         &dunnage.run("report DIR"),
         "is not a run directory",
-        Some("a run directory is what `dunnage run` wrote"),
+        Some("use a directory that `dunnage run` wrote"),
     );
     fs::create_dir(dunnage.directory()).expect("a directory");
     refused(
         &dunnage.run("report DIR"),
         "is not a run directory",
-        Some("a run directory is what `dunnage run` wrote"),
+        Some("use a directory that `dunnage run` wrote"),
     );
 }
 
