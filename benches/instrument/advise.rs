@@ -1,8 +1,10 @@
-//! Does what `advise cpu` predicts come true? A load runs in a container of docker without a limit and is watched; each limit is
-//! predicted from that, then set by `docker update`, and what the kernel counts of it is read from the cgroup.
+//! Do the predictions of `advise cpu` come true? A load runs in a docker container without a limit and is
+//! watched; each limit is predicted from that, then set with `docker update`, and the kernel's counters are
+//! read from the cgroup.
 //!
-//! The loads repeat themselves every ten seconds, and every window is whole repetitions long: what is compared is one and the same
-//! work. Where less than 10 % or more than 90 % of the periods are throttled nearly every model is right, so those rows have no target.
+//! The loads repeat every ten seconds, and every window is a whole number of repetitions, so that prediction
+//! and count are about the same work. If less than 10 % or more than 90 % of the periods are throttled nearly
+//! every model is right, so those rows have no target.
 
 use std::process::{Command, Stdio};
 
@@ -19,16 +21,17 @@ use dunnage::watch::target::{self, Engine, Target};
 use crate::bench::Bench;
 use crate::table::Row;
 
-/// How long the loads take to repeat themselves.
+/// The period of the loads.
 const CYCLE: Nanos = Nanos::from_millis(10_000);
-/// The pace that `advise` has unless told otherwise.
+/// The default interval of `advise`.
 const EVERY: Nanos = Nanos::from_millis(10);
-/// What is waiting when a limit comes or goes is done with after so long.
+/// After this long, work that was waiting when a limit changed is done.
 const SETTLE: Nanos = Nanos::from_millis(2_000);
-/// How far prediction and count may lie apart.
+/// The largest difference between prediction and count.
 const TARGET: f64 = 0.1;
 
-/// What runs in one container, and the limits to try on it. The last load of several is entered into the container.
+/// The loads of one container, and the limits to try on it. With several loads, the last one is entered into
+/// the container.
 const TRIED: [(&str, &[&str], &[f64]); 4] = [
     ("steady", &["steady"], &[0.32, 0.35, 0.38]),
     ("bursty", &["bursty"], &[0.4, 0.5, 0.6]),
@@ -36,9 +39,9 @@ const TRIED: [(&str, &[&str], &[f64]); 4] = [
     ("two processes", &["bursty", "steady"], &[0.7, 0.8, 0.9]),
 ];
 
-/// All loads; each window is so many repetitions long.
+/// All loads; each window is this many repetitions long.
 pub fn come_true(bench: &mut Bench, repetitions: usize) -> Result<Vec<Row>> {
-    // Its image is wanted in docker.
+    // docker needs its image.
     drop(bench.subject("docker")?);
     let window = Nanos(CYCLE.0 * repetitions as i64);
     let mut rows = Vec::new();
@@ -115,14 +118,14 @@ fn advice(seen: &Seen, limits: &[f64]) -> Result<Advice> {
         cpus: std::thread::available_parallelism()?.get(),
     };
     let asked: Vec<Cpus> = limits.iter().map(|&cpus| Cpus(cpus)).collect();
-    recommend::advise(&watched, &asked).context("too little was seen")
+    recommend::advise(&watched, &asked).context("not enough was watched")
 }
 
 fn row(name: &str, target: &Target, advice: &Advice, cpus: f64, counted: Throttling) -> Result<Row> {
     let tried = advice.tried.iter().find(|tried| (tried.cpus.0 - cpus).abs() < 1e-9);
     let predicted =
-        tried.and_then(|tried| tried.prediction.as_ref()?.throttled).context("nothing was predicted")?;
-    let why = || format!("the kernel counted no period of `{}`", target.name);
+        tried.and_then(|tried| tried.prediction.as_ref()?.throttled).context("there is no prediction")?;
+    let why = || format!("the kernel counted no periods of `{}`", target.name);
     let measured = counted.share().with_context(why)?;
     Ok(Row::of_shares(name, measured, predicted, counted.periods, TARGET))
 }

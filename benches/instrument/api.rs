@@ -1,8 +1,8 @@
-//! Do requests to an engine's API take as long from dunnage as by hand? By hand is curl: one process
-//! that makes, starts, waits for and removes a container over one connection, with the same bodies.
+//! Do requests to an engine's API take as long from dunnage as by hand? By hand is curl: one process that
+//! makes, starts, waits for and removes a container over one connection, with the same bodies.
 //!
-//! curl tells the time of each request itself. Its own start and end are not subtracted from
-//! anything: they stand in a row of their own, beside the row of the requests.
+//! curl reports the time of each request itself. Its own start and end are not subtracted from anything: they
+//! are in a separate row, next to the row of the requests.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -19,16 +19,16 @@ use crate::sides::take_turns;
 use crate::table::{Row, Target};
 
 const SUBJECT: &str = "docker:client=api";
-/// The requests that both sides make. Between the first two, dunnage attaches to the output, which
-/// is in neither side's figure.
+/// The requests of both sides. Between the first two, dunnage attaches to the output, which is in neither
+/// side's figure.
 const REQUESTS: usize = 4;
 
-/// Which of curl's times counts.
+/// Which of curl's times is used.
 #[derive(Clone, Copy)]
 enum Time {
-    /// The sum of what it tells of its requests (`%{time_total}`).
+    /// The sum of the times that it reports for its requests (`%{time_total}`).
     Requests,
-    /// The process as seen from outside.
+    /// The process, seen from outside.
     Process,
 }
 
@@ -49,9 +49,9 @@ fn compare(
     time: Time,
 ) -> Result<Row> {
     let note = subject.about().facts.notes.iter().find(|(name, _)| *name == "api version");
-    let version = note.context("the subject does not say which version it speaks")?.1.clone();
+    let version = note.context("the subject does not report its API version")?.1.clone();
     let address = docker::address(None);
-    let socket = address.strip_prefix("unix://").context("the daemon listens on no socket")?;
+    let socket = address.strip_prefix("unix://").context("the daemon does not listen on a socket")?;
     let container = bench.run.next_name();
     let body = bench.scratch().join("create.json");
     std::fs::write(&body, create_body(bench)?)?;
@@ -71,14 +71,14 @@ fn compare(
             requests(&bench.launch(subject)?)
         }),
     );
-    // curl removes its containers; one is left only where it was struck down.
+    // curl removes its containers; one is left only if curl was killed.
     if pairs.is_ok() || subject.remove(&container).is_ok() {
         bench.run.cross_out(noted);
     }
     Ok(Row::of_pairs(name, bench, &pairs?, &Target::Either(0.9, 1.1, 0.010)))
 }
 
-/// As the subject puts it together.
+/// The same body as the subject's.
 fn create_body(bench: &Bench) -> Result<String> {
     let wish = Wish {
         spec: &Spec::parse(SUBJECT)?,
@@ -138,7 +138,7 @@ fn by_curl(arguments: &[String], time: Time) -> Result<f64> {
             status.starts_with('2').then(|| time.parse().ok())?
         })
         .collect();
-    ensure!(times.len() == REQUESTS, "curl's requests were answered with {told:?}");
+    ensure!(times.len() == REQUESTS, "the answers to curl's requests are {told:?}");
     Ok(match time {
         Time::Requests => times.iter().sum(),
         Time::Process => process,

@@ -41,7 +41,7 @@ pub fn whole(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     Ok(vec![Row::of_pairs("bare / C loop", bench, &pairs, &Target::Ratio(0.95, 1.05))])
 }
 
-/// The same against hyperfine on the least that a static C program can do, with libc's start in it and without a message.
+/// The same against hyperfine on a minimal static C program, including libc's start and without a message.
 pub fn against_true(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let least = compile("true", Libc::With, bench.scratch())?.display().to_string();
     let times = bench.scratch().join("times.json");
@@ -66,12 +66,12 @@ pub fn against_true(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     Ok(vec![Row::of_pairs("bare / hyperfine of `true`", bench, &pairs, &Target::Ratio(0.0, 1.4))])
 }
 
-/// From right before the spawn until the first instruction. Both sides follow an untimed launch of
-/// the probe: how quick an exec is depends on what the process before it has driven from the
-/// caches, 25 µs here, and the executable without libc drives out nothing.
+/// From right before the spawn to the first instruction. Both sides follow an untimed launch of the probe:
+/// the speed of an exec depends on what the previous process has evicted from the caches, 25 µs here, and the
+/// executable without libc evicts nothing.
 pub fn entry(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let spawn = compile("spawn", Libc::With, bench.scratch())?;
-    // Beside the probe: the same filesystem, the same depth.
+    // In the probe's directory: the same filesystem, the same depth.
     let beside = bench.run.workspace();
     std::fs::create_dir_all(&beside)?;
     let smallest = compile("nolibc", Libc::Without, &beside)?;
@@ -96,12 +96,12 @@ pub fn entry(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     Ok(vec![Row::of_pairs("first instruction of bare / without libc", bench, &pairs, &target)])
 }
 
-/// The same probe by `posix_spawn`, and by the clone that changes the user on its way: what starting a
-/// program as somebody else adds to an interval.
+/// The same probe started by `posix_spawn`, and by the clone that changes the user: the cost of starting a
+/// program as another user.
 pub fn identity(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let executable = bench.run.place.executable.clone();
     let plain = Program::new(&executable, [PROBE, Task::Start.argument()])?;
-    // To the user who we are, so that the way to the probe is open and no right is needed for it.
+    // With the current user, who can reach the probe and needs no rights for the change.
     let (user, group) = raw::user_and_group();
     let limits = limits_in(&std::fs::read_to_string("/proc/self/limits")?).unwrap_or_default();
     let changed = plain.clone().with_identity(&Arc::new(Identity {

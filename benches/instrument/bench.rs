@@ -1,5 +1,5 @@
-//! What all benchmarks share: a context like that of a run, with the measured executable as the
-//! probe, a directory for what is compiled, and the subjects as the program itself makes them.
+//! What all benchmarks share: a context like that of a run, with the measured executable as the probe, a
+//! directory for compiled programs, and the subjects as the program itself makes them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -18,20 +18,20 @@ pub const DUNNAGE: &str = env!("CARGO_BIN_EXE_dunnage");
 
 /// What benchmarks work with.
 pub struct Bench {
-    /// As in a run.
+    /// The context of a run.
     pub run: RunContext,
-    /// The seed of every order.
+    /// The seed of all orders.
     pub seed: u64,
-    /// What the clock can resolve, in seconds.
+    /// The resolution of the clock, in seconds.
     pub timer: f64,
-    /// Whether the person asked to stop.
+    /// Whether the user interrupted.
     pub interrupted: bool,
     scratch: tempfile::TempDir,
     load: String,
 }
 
 impl Bench {
-    /// Clears what killed runs left, and unpacks the probe where a run would.
+    /// Removes what killed runs left, and unpacks the probe in the place of a run.
     pub fn begin(seed: Option<u64>) -> Result<Bench> {
         let seed = seed.map_or_else(session::random_seed, Ok)?;
         let place = place()?;
@@ -51,7 +51,7 @@ impl Bench {
         })
     }
 
-    /// A run beside this one, in the same place.
+    /// A second run in the same place.
     pub fn another_run(&self) -> Result<RunContext> {
         let id = format!("{:08x}", session::random_seed()?);
         let mut run = RunContext::begin(self.run.place.clone(), Interrupts::install()?, id, self.seed)?;
@@ -59,7 +59,7 @@ impl Bench {
         Ok(run)
     }
 
-    /// A directory for what is compiled or generated.
+    /// A directory for compiled or generated files.
     pub fn scratch(&self) -> &Path {
         self.scratch.path()
     }
@@ -89,16 +89,16 @@ impl Bench {
         launched.map_err(explained)
     }
 
-    /// Stops listening: a yardstick pays for nothing that belongs to the instrument.
+    /// Stops the listener: a yardstick must not pay for any part of the instrument.
     pub fn fall_silent(&mut self) {
-        self.run.listener = Err("a yardstick is at work".into());
+        self.run.listener = Err("a yardstick is running".into());
     }
 
     /// The circumstances of the numbers, in one line.
     pub fn described(&self) -> String {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         format!(
-            "probe {}, {cpus} CPUs, load at the beginning {}, at the end {}, seed {}",
+            "probe {}, {cpus} CPUs, load {} at the beginning, {} at the end, seed {}",
             &self.run.place.digest[..12],
             self.load,
             load(),
@@ -112,7 +112,7 @@ fn load() -> String {
     text.split(' ').next().unwrap_or_default().to_owned()
 }
 
-/// As `session::place`, but for another executable than this one.
+/// Like `session::place`, but for an executable other than this one.
 fn place() -> Result<Place> {
     let state: PathBuf = context::state_directory()?;
     std::fs::create_dir_all(&state)?;
@@ -120,7 +120,7 @@ fn place() -> Result<Place> {
     session::place_in(&state, &bytes)
 }
 
-/// The reason why there is no launch.
+/// The reason of a failed launch.
 pub fn explained(abort: Abort) -> anyhow::Error {
     match abort {
         Abort::Failed(failure) => anyhow!("{failure}"),

@@ -1,4 +1,4 @@
-//! The yardsticks in C: compiled when they are needed, and asked one launch at a time.
+//! The yardsticks in C: compiled when they are needed, and run one launch at a time.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -27,14 +27,14 @@ pub fn compile(name: &str, libc: Libc, directory: &Path) -> Result<PathBuf> {
     }
     compiler.arg("-o").arg(&executable).arg(format!("{SOURCES}/{name}.c"));
     let status = compiler.status().context("cannot run `cc`")?;
-    ensure!(status.success(), "`cc` does not compile `{name}.c`");
+    ensure!(status.success(), "`cc` cannot compile `{name}.c`");
     Ok(executable)
 }
 
-/// A yardstick that launches once for every line it is given.
+/// A yardstick that launches once for every line of input.
 pub struct Coprocess {
     process: Child,
-    /// Closed first, so that the yardstick ends.
+    /// Closed first, which ends the yardstick.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
@@ -52,10 +52,10 @@ impl Coprocess {
         Ok(Coprocess { process, input, output })
     }
 
-    /// Has it launch once; gives the numbers that it answers with.
+    /// Makes it launch once; returns the numbers of its answer.
     pub fn go<const N: usize>(&mut self) -> Result<[i64; N]> {
         let input = self.input.as_mut().context("the yardstick has been ended")?;
-        input.write_all(b"go\n").context("the yardstick does not listen any more")?;
+        input.write_all(b"go\n").context("the yardstick no longer reads")?;
         let mut line = String::new();
         self.output.read_line(&mut line).context("the yardstick does not answer")?;
         let numbers: Vec<i64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();

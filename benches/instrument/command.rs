@@ -1,5 +1,5 @@
-//! Does `command` see the same time of a program as hyperfine does, on the host and in a container, also of one that writes a
-//! lot?
+//! Does `command` measure the same time of a program as hyperfine, on the host and in a container, also for
+//! large output?
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -22,20 +22,20 @@ use crate::table::{Row, Target};
 
 /// How long the program keeps its CPU busy.
 const MILLIS: &str = "300";
-/// What writes 23 MB, on a host with GNU's programs.
+/// A program that writes 23 MB, on a host with GNU's programs.
 const WRITER: [&str; 3] = ["/usr/bin/seq", "1", "3000000"];
-/// Where it and its libraries lie.
+/// The directories of it and its libraries.
 const PLACES: [&str; 3] = ["/usr", "/lib", "/lib64"];
 
-/// What both sides run: its words on the host and in the container, and what is bound there.
+/// The program of both sides: its words on the host and in the container, and what is bound there.
 struct Job<'a> {
     host: Vec<String>,
     inside: Vec<String>,
     places: &'a [&'a str],
 }
 
-/// The time of the program on the host, and of the whole of `docker run --rm` with it; then the same of a program that
-/// writes.
+/// The time of the program on the host, and of a whole `docker run --rm` with it; then the same for a program
+/// that writes.
 pub fn against_hyperfine(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let own = bench.run.place.executable.display().to_string();
     let spin = |program: &str| [program, PROBE, WORK, "-", "spin", MILLIS].map(str::to_owned).to_vec();
@@ -103,7 +103,7 @@ fn compare(
     value: fn(&Sample) -> Option<f64>,
 ) -> Result<dunnage::stats::Pairs> {
     let mut subject = bench.subject(name)?;
-    let measure = measure::find("command").context("there is no such experiment")?;
+    let measure = measure::find("command").context("there is no experiment `command`")?;
     let command = if name == "bare" { &job.host } else { &job.inside }.join(" ");
     let mut setting = Setting(vec![("cmd", experiment::setting::interned(&command)), ("mode", "run")]);
     let mounts: Vec<_> = job.places.iter().map(|place| format!("{place}:{place}:ro")).collect();
@@ -126,13 +126,13 @@ fn compare(
                 bench.interrupted |= matches!(abort, Abort::Interrupted);
                 crate::bench::explained(abort)
             })?;
-            value(&sample).ok_or_else(|| anyhow!("the sample has no such value"))
+            value(&sample).ok_or_else(|| anyhow!("the sample does not have the value"))
         }),
     )
 }
 
-/// One time by hyperfine, after an untimed run of the same command; it takes no fewer than two, of which
-/// the second counts. The output is read from a pipe, as dunnage reads it.
+/// One time by hyperfine, after an untimed run of the same command; hyperfine makes at least two runs, and
+/// the second one is used. The output is read from a pipe, as in dunnage.
 fn by_hyperfine(command: &str, times: &Path) -> Result<f64> {
     let output = Command::new("hyperfine")
         .args([
@@ -152,5 +152,5 @@ fn by_hyperfine(command: &str, times: &Path) -> Result<f64> {
         .context("cannot run `hyperfine`")?;
     ensure!(output.status.success(), "hyperfine: {}", String::from_utf8_lossy(&output.stderr).trim());
     let told: Value = serde_json::from_slice(&std::fs::read(times)?)?;
-    told["results"][0]["times"][1].as_f64().context("hyperfine told no second time")
+    told["results"][0]["times"][1].as_f64().context("hyperfine did not report a second time")
 }

@@ -1,6 +1,6 @@
-//! Does `cpu` decide for a margin of 1 %, and how soon? The program itself is run as a person would, on three
-//! subjects; and 3 % more work, and none more, are planted beside the work of one subject, by an argument of
-//! the probe that nothing else uses.
+//! Does `cpu` reach verdicts for a margin of 1 %, and how soon? The program is run as a user would, on three
+//! subjects; and 3 % more work, and none, are planted in one subject, with an argument of the probe that only
+//! benchmarks use.
 
 use std::process::Command;
 use std::time::Instant;
@@ -17,14 +17,14 @@ use crate::bench::{Bench, DUNNAGE, explained};
 use crate::table::Row;
 
 const PASSES: usize = 100;
-/// Thousandths of the work that are planted.
+/// The planted work, in thousandths.
 const PLANTED: u32 = 30;
-/// As many as fit into that time on three subjects and their twins.
+/// As many rounds as fit into that time with three subjects and their twins.
 const ROUNDS: &str = "40";
 /// The longest that three subjects may take.
 const LONGEST: f64 = 90.0;
 
-/// Verdicts and time of a run on three subjects, and the verdicts about what is planted.
+/// Verdicts and time of a run on three subjects, and the verdicts about planted work.
 pub fn decided(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let mut rows = planted(bench, rounds)?;
     rows.push(three_subjects(bench)?);
@@ -55,7 +55,7 @@ fn three_subjects(bench: &Bench) -> Result<Row> {
     Ok(Row::of_amount("cpu bare floor docker", taken, 1, &target, reached))
 }
 
-/// How often each word is among them.
+/// The number of times that each word occurs.
 fn counted(words: &[&str]) -> String {
     let mut distinct: Vec<&str> = words.to_vec();
     distinct.sort_unstable();

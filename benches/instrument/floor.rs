@@ -1,5 +1,5 @@
-//! What does dunnage add to making a container of bare system calls, and how far below the
-//! quickest runtime does that stay?
+//! What does dunnage add to making a container with bare system calls, and how much faster than the fastest
+//! runtime does that stay?
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +16,7 @@ use crate::c::{Coprocess, Libc, compile};
 use crate::sides::take_turns;
 use crate::table::{Row, Target};
 
-/// From before the first step until all is removed, against the same steps in C.
+/// From before the first step until everything is removed, against the same steps in C.
 pub fn against_c(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let program = compile("floor", Libc::With, bench.scratch())?;
     let filter = bench.scratch().join("filter");
@@ -50,16 +50,16 @@ pub fn against_c(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     Ok(vec![Row::of_pairs("floor / C floor", bench, &pairs?, &Target::Ratio(0.0, 1.25))])
 }
 
-/// Removes what the yardstick leaves where a step is refused, since it does not begin again over it.
+/// Removes what the yardstick leaves if a step is refused, since it cannot start over that.
 fn clear(scratch: &Path) -> Result<()> {
-    /// As it calls its container.
+    /// The name of its container.
     const NAME: &str = "c-floor";
     let cgroups = CgroupPlan::here()?;
     container::undo(&container::leftovers(scratch, NAME, &cgroups))?;
     Ok(())
 }
 
-/// The program of the filter as the kernel takes it: code, both jumps, constant.
+/// The filter's program in the kernel's format: code, both jumps, constant.
 fn write_filter(path: &Path) -> Result<()> {
     let filter = seccomp::compile(&Profile::from_oci(&seccomp::built_in())?);
     let bytes: Vec<u8> = filter

@@ -1,4 +1,4 @@
-//! Does dunnage see the same times as hyperfine, for the same command lines in the same prestate?
+//! Does dunnage measure the same times as hyperfine, for the same command lines in the same prestate?
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,10 +16,10 @@ use crate::bench::Bench;
 use crate::sides::take_turns;
 use crate::table::{Row, Target};
 
-/// Timed launches of each side in each round, of which the mean counts: hyperfine takes no fewer.
+/// Timed launches of each side in each round, whose mean is used: hyperfine makes at least two.
 pub const LAUNCHES: usize = 2;
 
-/// `NAME run` on the bundle of the subject with this name.
+/// `NAME run` with the bundle of the subject of this name.
 pub fn runtime(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> {
     let binary = on_path(name).with_context(|| format!("`{name}` is not installed"))?;
     let mut subject = bench.subject(name)?;
@@ -38,10 +38,10 @@ fn newest_bundle(workspace: &Path) -> Result<PathBuf> {
     let made = |path: &PathBuf| path.join("config.json").metadata().and_then(|file| file.modified()).ok();
     let entries = std::fs::read_dir(workspace)?.filter_map(|entry| Some(entry.ok()?.path()));
     let bundles = entries.filter_map(|path| Some((made(&path)?, path)));
-    bundles.max().map(|(_, path)| path).context("the subject made no bundle")
+    bundles.max().map(|(_, path)| path).context("the subject did not make a bundle")
 }
 
-/// `NAME run --rm` with the arguments that the subject with this name uses.
+/// `NAME run --rm` with the arguments of the subject of this name.
 pub fn engine(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> {
     let spec = Spec::parse(name)?;
     let found = if name == "docker" { docker::find(&spec) } else { podman::find(&spec) };
@@ -54,12 +54,12 @@ pub fn engine(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> 
     row.map(|pairs| vec![Row::of_pairs(&format!("{name} run --rm / hyperfine"), bench, &pairs, &target)])
 }
 
-/// `NAME exec` into one running container of the subject with this name, which both sides enter.
+/// `NAME exec` into one running container of the subject of this name, on both sides.
 pub fn exec(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> {
     let client = on_path(name).with_context(|| format!("`{name}` is not installed"))?;
     let subject = bench.subject(name)?;
     let failed = |abort: Abort| anyhow!("{abort:?}");
-    // The bench's own context is silenced meanwhile.
+    // Listening in the bench's own context stops meanwhile.
     let run = &bench.another_run()?;
     let made = Container::create(subject.as_ref(), &ContainerRequest::default(), run);
     let row = made.and_then(|mut made| made.start().map(|_| made)).map_err(failed).and_then(|mut made| {
@@ -89,7 +89,7 @@ pub fn exec(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> {
     row.map(|pairs| vec![Row::of_pairs(&format!("{name} exec / hyperfine"), bench, &pairs, &target)])
 }
 
-/// As the subject without keys puts them together.
+/// The arguments of the subject without keys.
 fn arguments(engine: &Engine, bench: &Bench, container: &str) -> Vec<String> {
     let label = format!("{RUN_LABEL}={}", bench.run.id);
     let mut all = engine.client.global.clone();
@@ -127,7 +127,7 @@ fn compare(
             Ok(sum / LAUNCHES as f64)
         }),
     );
-    // Both remove their containers; one is left only where a command was struck down.
+    // Both remove their containers; one is left only if a command was killed.
     if pairs.is_ok() || subject.remove(container).is_ok() {
         bench.run.cross_out(noted);
     }
@@ -148,6 +148,6 @@ pub fn by_hyperfine(command: &str, times: &Path) -> Result<f64> {
     let told: Value = serde_json::from_slice(&std::fs::read(times)?)?;
     let values: Vec<f64> =
         told["results"][0]["times"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
-    ensure!(values.len() == LAUNCHES, "hyperfine told {} times", values.len());
+    ensure!(values.len() == LAUNCHES, "hyperfine reported {} times", values.len());
     Ok(values.iter().sum::<f64>() / values.len() as f64)
 }

@@ -1,11 +1,11 @@
-//! How much does the instrument itself add? Each benchmark sets what dunnage measures, or takes,
-//! beside a yardstick that does the same with nothing around it, both in one interleaved run.
+//! How much does the instrument itself add? Each benchmark compares what dunnage measures, or needs, with a
+//! yardstick that does only the same work, both in one interleaved run.
 //!
-//! `cargo xtask bench` runs them. Nothing here fails because of a timing: a target that was not
-//! reached is a line of the table, for a person to judge who knows what else the machine did.
+//! `cargo xtask bench` runs them. Nothing fails because of a timing: a missed target is a line of the table,
+//! to be judged by someone who knows what else the machine did.
 //!
-//! Deliberately absent: a harness that repeats until a number looks stable, and stored baselines.
-//! Only ratios of the same minutes on the same machine are told.
+//! Deliberately absent: a harness that repeats until a number looks stable, and stored baselines. Only ratios
+//! of the same minutes on the same machine are reported.
 
 mod advise;
 mod api;
@@ -65,7 +65,7 @@ static ALL: [Benchmark; 21] = [
     },
     Benchmark {
         name: "floor",
-        question: "the subject `floor` against a C program that takes the same steps",
+        question: "the subject `floor` against a C program with the same steps",
         rounds: 150,
         run: floor::against_c,
     },
@@ -143,7 +143,7 @@ static ALL: [Benchmark; 21] = [
     },
     Benchmark {
         name: "cpu",
-        question: "`cpu` on three subjects, and with 0 % and 3 % more work planted: what it decides for 1 %, and how soon",
+        question: "`cpu` on three subjects, and with 0 % and 3 % more work planted: its verdicts for 1 %, and how soon",
         rounds: 40,
         run: cpu::decided,
     },
@@ -161,13 +161,13 @@ static ALL: [Benchmark; 21] = [
     },
     Benchmark {
         name: "restarts",
-        question: "runs of equal subjects with a docker daemon that is started anew for each: in how many pairs `compare` sees a difference",
+        question: "runs of equal subjects, each with a new docker daemon: in how many pairs `compare` sees a difference",
         rounds: 12,
         run: restarts::equal,
     },
 ];
 
-/// What was asked for.
+/// The command line.
 struct Asked {
     benchmarks: Vec<&'static Benchmark>,
     rounds: Option<usize>,
@@ -218,7 +218,7 @@ fn asked(arguments: &[String]) -> Result<Asked> {
         let mut number = || -> Result<u64> {
             let value = arguments.next().with_context(|| format!("`{argument}` needs a number"))?;
             value.parse().ok().filter(|&number| number > 0).with_context(|| {
-                format!("`{argument} {value}` is not possible\n\nhint: it takes a number above zero")
+                format!("`{argument} {value}` is not possible\n\nhint: give a number above zero")
             })
         };
         match argument.as_str() {

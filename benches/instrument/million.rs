@@ -1,4 +1,4 @@
-//! How long, and how much memory, from a million samples on disk to verdicts?
+//! How much time and memory are needed from a million samples on disk to verdicts?
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -18,15 +18,15 @@ use crate::bench::{Bench, DUNNAGE};
 use crate::c::{Libc, compile};
 use crate::table::Row;
 
-/// Asks this executable for the parts, to see which one takes the time.
+/// Asks this executable for the parts, to see the time of each.
 pub const INSIDE: &str = "million-inside";
 
 const ROUNDS: usize = 20_000;
 const CELLS: usize = 50;
-/// What it may take: seconds and bytes.
+/// The limits: seconds and bytes.
 const LIMITS: (f64, f64) = (2.0, 500e6);
 
-/// The ladder of a default run, with own builds and keys of the kind that people compare.
+/// The ladder of a default run, with builds and keys of the kind that users compare.
 const SUBJECTS: [(&str, Layer, Ladder, i64); 21] = {
     use Ladder::{AsInstalled, Equalised};
     use Layer::{Bare, Engine, Floor, Runtime};
@@ -55,7 +55,7 @@ const SUBJECTS: [(&str, Layer, Ladder, i64); 21] = {
     ]
 };
 
-/// Writes the run, and has `dunnage report` read it in a process of its own.
+/// Writes the run, and has `dunnage report` read it in a separate process.
 pub fn run(bench: &mut Bench, runs: usize) -> Result<Vec<Row>> {
     let directory = bench.scratch().join("million");
     eprintln!("bench: million: writing {} samples", ROUNDS * CELLS);
@@ -68,7 +68,7 @@ pub fn run(bench: &mut Bench, runs: usize) -> Result<Vec<Row>> {
         told(&mut command)
     };
     let inside = |command: &mut Command| told(command.arg(&own).arg(INSIDE).arg(&directory));
-    // Once untimed: the file is in memory from then on, as after a run.
+    // Once untimed: then the file is in memory, as after a run.
     report("json")?;
     let mut all = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..runs {
@@ -87,7 +87,7 @@ pub fn run(bench: &mut Bench, runs: usize) -> Result<Vec<Row>> {
     ])
 }
 
-/// Two such runs, and what `dunnage compare` takes for them.
+/// Two such runs, and the time and memory of `dunnage compare` for them.
 pub fn compared(bench: &mut Bench, runs: usize) -> Result<Vec<Row>> {
     /// Seconds and bytes: twice the memory of one.
     const MOST: (f64, f64) = (3.0, 1e9);
@@ -99,7 +99,7 @@ pub fn compared(bench: &mut Bench, runs: usize) -> Result<Vec<Row>> {
     let usage = compile("usage", Libc::With, bench.scratch())?;
     let compare =
         || told(Command::new(&usage).args([DUNNAGE, "compare", "--format", "json"]).args(&directories));
-    // Once untimed: the files are in memory from then on, as after a run.
+    // Once untimed: then the files are in memory, as after a run.
     compare()?;
     let all = (0..runs).map(|_| compare()).collect::<Result<Vec<_>>>()?;
     for directory in &directories {
@@ -129,7 +129,7 @@ fn row(name: &str, runs: &[[f64; 4]], most: (f64, f64)) -> Result<Row> {
     Ok(Row::of_amount(name, taken, runs.len(), &format!("{:.0} s, {:.0} MB", most.0, most.1 / 1e6), reached))
 }
 
-/// What the process under `usage` does: reads and judges; says what each took.
+/// The process under `usage`: reads and judges; reports the time of each.
 pub fn inside(directory: &str) -> Result<()> {
     let began = Instant::now();
     let recorded = record::load(Path::new(directory))?;
@@ -218,8 +218,8 @@ fn write(directory: &Path, seed: u64) -> Result<()> {
     Ok(())
 }
 
-/// Plausible samples: log-normal around the subject's own time, a spike in a hundred, a failure
-/// in five hundred.
+/// Plausible samples: log-normal around the subject's own time, one spike in a hundred, one failure in five
+/// hundred.
 struct Scripted {
     rng: Rng,
     now: u64,

@@ -1,6 +1,6 @@
-//! Does `compare` leave equal subjects alone? Short runs of the same, each with a docker daemon of its own that is
-//! started before it and ended after it, so that whatever a start makes different is in them; then every pair of
-//! them is compared.
+//! Does `compare` find no differences between equal subjects? Short runs of the same subjects, each with its
+//! own docker daemon, started before the run and ended after it, so that they include what differs between
+//! starts; then every pair of runs is compared.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,9 +11,9 @@ use dunnage::resource::daemon::{Engine, daemon};
 use crate::bench::{Bench, DUNNAGE};
 use crate::table::Row;
 
-/// Rounds of a run, as many as a verdict of a default run rests on.
+/// The rounds of a run, as many as a verdict of a default run needs.
 const ROUNDS: &str = "30";
-/// What is compared has no network.
+/// The compared subjects have no network.
 const NO_NETWORK: &[&str] =
     &["--bridge", "none", "--iptables=false", "--ip-masq=false", "--ip-forward=false"];
 
@@ -39,7 +39,7 @@ pub fn equal(bench: &mut Bench, runs: usize) -> Result<Vec<Row>> {
     }
     let differ = |pairs: &[&Pair]| pairs.iter().filter(|pair| pair.1.differ > 0).count();
     let every: Vec<&Pair> = pairs.iter().collect();
-    // Each run in one pair only: these are independent of each other, and a binomial bound holds.
+    // Each run in one pair only: these pairs are independent, and a binomial bound holds.
     let apart: Vec<&Pair> = pairs.iter().filter(|((old, new), _)| old % 2 == 0 && *new == old + 1).collect();
     let lines: usize = pairs.iter().map(|(_, found)| found.lines).sum();
     let wrong: usize = pairs.iter().map(|(_, found)| found.differ).sum();
@@ -48,7 +48,7 @@ pub fn equal(bench: &mut Bench, runs: usize) -> Result<Vec<Row>> {
     }
     let row = |name: &str, wrong: usize, of: usize| {
         let most = most_at_five_percent(of);
-        let taken = format!("{wrong} of {of} called different");
+        let taken = format!("{wrong} of {of} reported as different");
         Row::of_amount(name, taken, runs, &format!("at most {most} of {of}"), wrong <= most)
     };
     Ok(vec![
@@ -58,7 +58,7 @@ pub fn equal(bench: &mut Bench, runs: usize) -> Result<Vec<Row>> {
     ])
 }
 
-/// Two runs by number, and what was said of them.
+/// Two runs by number, and the result of comparing them.
 type Pair = ((usize, usize), Found);
 
 struct Found {
@@ -80,7 +80,7 @@ fn measure(socket: &Path, place: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The verdicts about subjects that are decided; controls tell of the machine.
+/// The decided verdicts about subjects; controls describe the machine.
 fn compared(old: &Path, new: &Path) -> Result<Found> {
     let output = Command::new(DUNNAGE)
         .args(["compare", "--format", "json"])

@@ -1,19 +1,18 @@
-//! Two sides that take turns: the order within each round is drawn from the seed, and each side
-//! measures in the prestate `primed`.
+//! Two sides in turns: the order within each round is drawn from the seed, and each side measures in the
+//! prestate `primed`.
 
 use anyhow::{Context, Result};
 use dunnage::stats::{Pairs, Rng};
 
 use crate::bench::Bench;
 
-/// One side of a comparison: primes, measures once, and gives seconds.
+/// One side of a comparison: primes, measures once, and returns seconds.
 pub type Side<'a> = Box<dyn FnMut(&mut Bench) -> Result<f64> + 'a>;
 
-/// A side that may fail now and then: its round then has no pair. One that keeps failing ends
-/// the benchmark.
+/// A side may fail occasionally; its round then has no pair. One that keeps failing ends the benchmark.
 const MOST_FAILURES: usize = 5;
 
-/// Lets both sides measure in every round. `yardstick` is the baseline of the pairs.
+/// Measures both sides in every round. `yardstick` is the baseline of the pairs.
 pub fn take_turns(
     bench: &mut Bench,
     rounds: usize,

@@ -1,8 +1,8 @@
-//! Does a system call take as long by dunnage as by hand? By hand is a static C program that makes the
-//! same call on the same CPU, on the host and in a container that docker is asked for in so many words.
+//! Does dunnage measure the same time of a system call as by hand? By hand is a static C program that makes
+//! the same call on the same CPU, on the host and in a container started by a plain docker command.
 //!
-//! Both make the call by the `syscall` instruction; a row of its own says what libc's function adds. The
-//! statistic is the same on both sides, since the question is the instrument and not the statistic.
+//! Both make the call with the `syscall` instruction; a separate row shows what libc's function adds. The
+//! statistic is the same on both sides, since the instrument is compared and not the statistic.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +21,7 @@ use crate::table::{Row, Target};
 
 /// How long each side makes calls.
 const WINDOW: Nanos = Nanos::from_millis(50);
-/// As the issue of the numbers asks: within 3 % or 3 ns.
+/// Within 3 % or 3 ns.
 const TARGET: Target = Target::Either(0.97, 1.03, 3e-9);
 const CALL: &str = "getppid";
 
@@ -32,7 +32,7 @@ enum Way {
     Libc,
 }
 
-/// On the host, in docker, and the difference of both.
+/// On the host, in docker, and the difference.
 pub fn against_c(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let yardstick = c::compile("syscall", Libc::With, bench.scratch())?;
     let mut bare = bench.subject("bare")?;
@@ -88,7 +88,7 @@ fn rows(
     ])
 }
 
-/// Seconds a call, as the experiment measures it.
+/// Seconds per call, as the experiment measures it.
 fn by_dunnage(bench: &mut Bench, subject: &mut dyn Subject) -> Result<f64> {
     let words = vec![WINDOW.0.to_string(), "0".to_owned(), CALL.to_owned()];
     let work = Work::new("syscall", words, WINDOW);

@@ -5,17 +5,17 @@ use dunnage::units::Unit;
 
 use crate::bench::Bench;
 
-/// What a comparison should give.
+/// The expected result of a comparison.
 pub enum Target {
-    /// The ratio instrument ÷ yardstick lies between these.
+    /// The ratio instrument ÷ yardstick is between these.
     Ratio(f64, f64),
     /// The difference is at most this many seconds, in either direction.
     Difference(f64),
-    /// One of both.
+    /// Either of the two.
     Either(f64, f64, f64),
 }
 
-/// Whether it does.
+/// Whether the target is reached.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reached {
     No,
@@ -25,7 +25,7 @@ pub enum Reached {
 }
 
 impl Reached {
-    /// By where an estimate and its interval lie.
+    /// From the estimate and its interval.
     fn of(estimate: &Estimate, low: f64, high: f64) -> Reached {
         let fits = |value: f64| low <= value && value <= high;
         match (fits(estimate.value), estimate.interval) {
@@ -56,7 +56,7 @@ const TITLES: [&str; COLUMNS] =
     ["benchmark", "yardstick", "dunnage", "ratio [95 %]", "difference [95 %]", "pairs", "target", "reached"];
 
 impl Row {
-    /// A comparison in pairs of seconds, whose baseline is the yardstick.
+    /// A comparison in pairs of seconds, with the yardstick as the baseline.
     pub fn of_pairs(name: &str, bench: &Bench, pairs: &Pairs, target: &Target) -> Row {
         let alpha = Alpha::FIVE_PERCENT;
         let ratio = pairs.ratio(bench.timer, alpha);
@@ -83,7 +83,7 @@ impl Row {
         }
     }
 
-    /// A line of what was taken, without a yardstick.
+    /// A line of measured amounts, without a yardstick.
     pub fn of_amount(name: &str, taken: String, runs: usize, target: &str, reached: bool) -> Row {
         let reached = if reached { Reached::Yes } else { Reached::No };
         let none = || "-".to_owned();
@@ -91,7 +91,8 @@ impl Row {
         Row { cells: [name.into(), none(), taken, none(), none(), runs.to_string(), target.into(), word] }
     }
 
-    /// A share that was predicted beside the one that was counted. The target holds where a tenth to nine tenths were counted.
+    /// A predicted share next to the counted one. The target applies if between a tenth and nine tenths were
+    /// counted.
     pub fn of_shares(name: &str, counted: f64, predicted: f64, periods: u64, most: f64) -> Row {
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let difference = predicted - counted;
@@ -115,7 +116,7 @@ impl Row {
         Row { cells }
     }
 
-    /// A line that says why there are no numbers.
+    /// A line with the reason why there are no numbers.
     pub fn not_measured(name: &str, why: &str) -> Row {
         let mut cells = std::array::from_fn(|_| String::new());
         cells[0] = name.into();

@@ -1,6 +1,6 @@
-//! Does a quota give what it says, by the cgroup's counters and by the process's own account? The
-//! yardstick is the model: a load that never ends uses its quota, and one that is busy for 50 ms of 100 by the
-//! clock is throttled for 40 ms in every period of a tenth of a CPU.
+//! Does a quota grant what it says, by the cgroup's counters and by the process's own account? The yardstick
+//! is the model: a load that never ends uses its quota, and one that is busy for 50 ms of every 100 ms is
+//! throttled for 40 ms in every period with a quota of a tenth of a CPU.
 
 use anyhow::{Context, Result};
 use dunnage::experiment::throttle::Measured;
@@ -43,7 +43,7 @@ fn windows(bench: &mut Bench, rounds: usize, subject: &str, cpus: &str, load: &s
     let mut one = || -> Result<Measured> {
         let launch = worked(subject.as_mut(), &bench.run, &work).map_err(explained)?;
         let sample = work_sample(&launch).map_err(|failure| anyhow::anyhow!("{failure}"))?;
-        Measured::of(&sample).context("the probe did not say what it measured")
+        Measured::of(&sample).context("the probe did not report what it measured")
     };
     (0..rounds).map(|_| one()).collect()
 }

@@ -1,8 +1,8 @@
-//! Our images as one tar archive that `docker load`, `podman load` and `ctr images import` all take: an OCI layout, and
-//! beside it docker's `manifest.json` over the same blobs.
+//! dunnage's images as one tar archive that `docker load`, `podman load` and `ctr images import` all accept:
+//! an OCI layout, and docker's `manifest.json` for the same blobs.
 //!
-//! Deliberately absent: compression (an image is loaded from this machine onto this machine), a creation date, and a
-//! second copy of what layers hold: they are put together while they are written.
+//! Deliberately absent: compression (an image is loaded on the machine where it is made), a creation date,
+//! and a second copy of the layers' content: layers are generated while they are written.
 
 use std::io::{self, Write};
 
@@ -11,10 +11,10 @@ use tar::{Builder, EntryType, Header};
 
 use super::{Digest, ENTRYPOINT, MODE, PATH_VARIABLE};
 
-/// The label that all our images carry, with its value for `small`.
+/// The label of all dunnage's images, with its value for `small`.
 pub const IMAGE_LABEL: (&str, &str) = ("dunnage.image", "small");
 
-/// The label that holds the digest of the executable inside.
+/// The label with the digest of the executable inside.
 const DIGEST_LABEL: &str = "dunnage.digest";
 
 const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
@@ -31,7 +31,8 @@ pub(super) struct Blob {
     pub size: u64,
 }
 
-/// Writes an archive of an image around the executable with this digest; `write_layer` writes the layer with this number, of just its size.
+/// Writes an archive of an image with the executable of this digest; `write_layer` writes the layer with this
+/// number, of exactly its size.
 pub(super) fn write(
     out: &mut dyn Write,
     [name, reference]: [&str; 2],
@@ -75,7 +76,7 @@ pub(super) fn write(
     }]);
 
     let mut archive = Builder::new(out);
-    // What names the image comes first, so that a reader that streams knows it early.
+    // The parts that name the image come first, so that a streaming reader knows it early.
     append_file(&mut archive, "oci-layout", &bytes(&json!({ "imageLayoutVersion": "1.0.0" })))?;
     append_file(&mut archive, "index.json", &bytes(&index))?;
     append_file(&mut archive, "manifest.json", &bytes(&docker_manifest))?;
@@ -104,7 +105,7 @@ fn bytes(document: &Value) -> Vec<u8> {
     document.to_string().into_bytes()
 }
 
-/// This machine's architecture under the name that OCI took from Go's `GOARCH`.
+/// This machine's architecture, as a value of Go's `GOARCH`, which OCI uses.
 pub(super) fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -135,7 +136,7 @@ pub(super) fn file_header(path: &str, size: usize, mode: u32) -> Header {
     header(path, size, mode, EntryType::Regular)
 }
 
-/// A header in which nothing comes from the machine: owner root, modified at the epoch.
+/// A header without anything from the machine: owner root, modified at the epoch.
 fn header(path: &str, size: usize, mode: u32, kind: EntryType) -> Header {
     let mut header = Header::new_ustar();
     header.set_path(path).expect("our paths are short, relative and plain");

@@ -1,11 +1,11 @@
-//! The bundle that OCI runtimes start: `config.json` as Docker would write it, beside a root.
+//! The bundle that OCI runtimes start: `config.json` as Docker would write it, next to a root.
 //!
-//! A runtime makes the mount points that it misses inside the root, and leaves them there. So
-//! every bundle has a root of its own, made ready before the first start: the image's files (hard
-//! links to the unpacked ones, else copies) and a mount point for each mount. Any number of
-//! containers, one after the other or at once, share it, and none finds or leaves a change.
+//! A runtime makes missing mount points inside the root, and leaves them there. So every bundle has its own
+//! root, prepared before the first start: the image's files (hard links to the unpacked ones, else copies)
+//! and a mount point for each mount. Any number of containers, in sequence or at once, share it, and none
+//! finds or leaves a change.
 //!
-//! Deliberately absent: starting anything, and what stands in `config.json` (see `spec.rs`).
+//! Deliberately absent: starting anything, and the content of `config.json` (see `spec.rs`).
 
 use std::fs::{self, File};
 use std::path::{Component, Path, PathBuf};
@@ -22,8 +22,8 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Makes the directory, which must not be there yet, with `config.json` and a root like `image` in it.
-    /// The caller removes it; what a failed call has made is removed here.
+    /// Makes the directory, which must not exist yet, with `config.json` and a root like `image` in it. The
+    /// caller removes it; after a failure, it is removed here.
     pub fn write(directory: &Path, image: &Path, config: &Value) -> Result<Bundle> {
         Bundle::filled(directory, |bundle| {
             let root = bundle.root();
@@ -34,8 +34,8 @@ impl Bundle {
         })
     }
 
-    /// The same around a root that lies elsewhere and is the caller's: the runtime makes
-    /// the mount points that it lacks.
+    /// The same with a root elsewhere that belongs to the caller: the runtime makes the mount points that it
+    /// lacks.
     pub fn around(directory: &Path, root: &Path, config: &Value) -> Result<Bundle> {
         Bundle::filled(directory, |bundle| bundle.configure(root, config))
     }
@@ -44,18 +44,18 @@ impl Bundle {
         let bundle = Bundle { directory: absolute(directory)? };
         make_directory(&bundle.directory)?;
         fill(&bundle).inspect_err(|_| {
-            // The first error is the one to tell.
+            // The first error is the one to report.
             let _ = fs::remove_dir_all(&bundle.directory);
         })?;
         Ok(bundle)
     }
 
-    /// The absolute path to give to `run --bundle`.
+    /// The absolute path for `run --bundle`.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The absolute path of the root. Containers see and share it.
+    /// The absolute path of the root, which containers see and share.
     pub fn root(&self) -> PathBuf {
         self.directory.join("rootfs")
     }
@@ -68,9 +68,9 @@ impl Bundle {
     }
 }
 
-/// Directories are made, files linked. A hard link costs nothing and shares the page cache with the
-/// other subjects; a copy does where a link cannot be had, as across filesystems or to somebody else's
-/// file. A container that wrote through the link would be found out when the image is next unpacked.
+/// Makes directories and links files. A hard link costs nothing and shares the page cache with the other
+/// subjects; where it is not possible, as across filesystems or to another user's file, the file is copied. A
+/// container that wrote through the link would be detected when the image is next unpacked.
 fn link_tree(from: &Path, to: &Path) -> Result<()> {
     let entries = fs::read_dir(from).with_context(|| format!("cannot list `{}`", from.display()))?;
     for entry in entries {
@@ -88,8 +88,8 @@ fn link_tree(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes what each mount covers, so that no runtime has to. A destination below an earlier one
-/// lies on that filesystem and not in the root.
+/// Makes the mount point of each mount, so that the runtime does not have to. A destination below an earlier
+/// one is on that filesystem and not in the root.
 fn make_mount_points<'a>(root: &Path, mounts: impl Iterator<Item = &'a Value>) -> Result<()> {
     let mut earlier: Vec<&Path> = Vec::new();
     for mount in mounts {
@@ -117,7 +117,7 @@ fn make_mount_points<'a>(root: &Path, mounts: impl Iterator<Item = &'a Value>) -
     Ok(())
 }
 
-/// Makes a directory below the root with all above it that are missing, each with the mode that no umask narrows.
+/// Makes a directory below the root with all missing parents, each with its full mode despite the umask.
 fn make_below(root: &Path, directory: &Path) -> Result<()> {
     if directory == root || directory.exists() {
         return Ok(());
@@ -147,7 +147,7 @@ mod tests {
         Image::small(b"x").unpack(state, &|| (), &|| true).unwrap()
     }
 
-    /// Every path below the root, directories with a slash at the end.
+    /// Every path below the root, directories with a trailing slash.
     fn tree(root: &Path) -> Vec<String> {
         let mut found = Vec::new();
         let mut open = vec![root.to_owned()];

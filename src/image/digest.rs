@@ -1,4 +1,4 @@
-//! SHA-256 content digests as OCI writes them, also of what passes by.
+//! SHA-256 content digests in OCI's notation, also of a stream.
 //!
 //! Deliberately absent: other algorithms. All engines address images by SHA-256.
 
@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 
 use sha2::{Digest as _, Sha256};
 
-/// The SHA-256 of some bytes. Printed as OCI does, `sha256:` and 64 hexadecimal digits.
+/// A SHA-256 digest. Printed as in OCI: `sha256:` and 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
@@ -17,7 +17,7 @@ impl Digest {
         Digest(Sha256::digest(bytes).into())
     }
 
-    /// The digest of everything that `reader` still gives, read in small pieces.
+    /// The digest of the rest of `reader`, read in small pieces.
     pub fn of_reader(reader: &mut impl Read) -> io::Result<Digest> {
         let mut summed = Summed::new(reader);
         io::copy(&mut summed, &mut io::sink())?;
@@ -29,13 +29,13 @@ impl Digest {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The first 12 hexadecimal digits, the form in which engines list images.
+    /// The first 12 hexadecimal digits, as engines list images.
     pub fn short(&self) -> String {
         self.hex()[..12].to_owned()
     }
 }
 
-/// Counts and sums up what passes.
+/// Counts and hashes the bytes that pass through it.
 pub struct Summed<T> {
     inner: T,
     hasher: Sha256,
@@ -43,12 +43,12 @@ pub struct Summed<T> {
 }
 
 impl<T> Summed<T> {
-    /// Nothing has passed yet.
+    /// Starts with no bytes.
     pub fn new(inner: T) -> Summed<T> {
         Summed { inner, hasher: Sha256::new(), bytes: 0 }
     }
 
-    /// The digest of what has passed, and how many bytes that were.
+    /// The digest and the number of the bytes that have passed.
     pub fn end(self) -> (Digest, u64) {
         (Digest(self.hasher.finalize().into()), self.bytes)
     }

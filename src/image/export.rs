@@ -1,13 +1,13 @@
-//! The root of somebody else's image on disk: what an engine exports as one tar, unpacked for subjects
-//! that need no engine.
+//! The root of an image not made by dunnage, on disk: an engine's export, one tar, unpacked for subjects that
+//! need no engine.
 //!
-//! The directory is content-addressed, `<state>/images/export-<id of the image>/rootfs`, with what the
-//! image says of itself beside it in `image.json`. It is a cache, shared by all runs and altered by none:
-//! what runs in it runs in a copy or under an overlay. An export holds the files as a container would
-//! find them, so there are no layers to merge and no whiteouts.
+//! The directory is content-addressed, `<state>/images/export-<id of the image>/rootfs`, with the image's
+//! configuration next to it in `image.json`. It is a cache that all runs share and none changes: programs run
+//! in a copy or on an overlay. An export has the files as a container would find them, so there are no layers
+//! to merge and no whiteouts.
 //!
-//! Deliberately absent: engines (a subject asks one for the tar), and `fsync`: a root whose count of
-//! entries or bytes is not the one written down is made again.
+//! Deliberately absent: engines (a subject asks one for the tar), and `fsync`: a root whose number of entries
+//! or bytes differs from the recorded one is made again.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -25,31 +25,31 @@ use super::layered::GoOn;
 use super::rootfs::{absolute, cached, make_directory};
 use crate::sys::{filesystem, raw};
 
-/// What an image says about the programs that run in it.
+/// The image's configuration for programs that run in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Config {
-    /// Its id in the engine that held it, hexadecimal.
+    /// Its id in the engine that held it, in hexadecimal.
     pub id: String,
     /// `NAME=value`.
     pub environment: Vec<String>,
-    /// Where programs start; the root where it says nothing.
+    /// The working directory of programs; the root if not set.
     pub directory: String,
-    /// As whom programs run; empty for root.
+    /// The user that programs run as; empty for root.
     pub user: String,
-    /// In the words of Go's `GOARCH`.
+    /// A value of Go's `GOARCH`.
     pub architecture: String,
 }
 
-/// An image unpacked.
+/// An unpacked image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export {
-    /// The absolute path of the root directory. Leave it as it is.
+    /// The absolute path of the root directory, which must not be changed.
     pub root: PathBuf,
-    /// What the image says of itself.
+    /// The image's configuration.
     pub config: Config,
 }
 
-/// What stands in `image.json`.
+/// The content of `image.json`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Written {
     config: Config,
@@ -57,7 +57,7 @@ struct Written {
     lost: Vec<String>,
 }
 
-/// What is in a root, as far as it is counted.
+/// The counted content of a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct Content {
     entries: u64,
@@ -84,19 +84,20 @@ fn name_of(id: &str) -> Result<String> {
     Ok(format!("export-{id}"))
 }
 
-/// The image in this directory, if it lies there whole.
+/// The image in this directory, if it is complete.
 fn whole(place: &Path) -> Option<Export> {
     let written: Written = serde_json::from_slice(&fs::read(place.join("image.json")).ok()?).ok()?;
     let root = place.join("rootfs");
     (content(&root).ok()? == written.content).then_some(Export { root, config: written.config })
 }
 
-/// The image with this id, if it lies unpacked and whole under the directory `state`.
+/// The image with this id, if it is unpacked and complete under the directory `state`.
 pub fn find(state: &Path, id: &str) -> Result<Option<Export>> {
     Ok(whole(&absolute(state)?.join("images").join(name_of(id)?)))
 }
 
-/// Unpacks the tar of an exported image, and says what of it could not be kept. One that is there already is used.
+/// Unpacks the tar of an exported image, unless that has been done already, and reports what could not be
+/// kept.
 pub fn unpack(state: &Path, config: &Config, tar: &Path, go_on: GoOn<'_>) -> Result<(Export, Vec<String>)> {
     let mut lost = Vec::new();
     let place = cached(state, &name_of(&config.id)?, &|place| whole(place).is_some(), |fresh| {
@@ -139,11 +140,11 @@ fn content(root: &Path) -> io::Result<Content> {
     Ok(all)
 }
 
-/// Fills a root, and tells what could not be kept, and how often.
+/// Fills a root, and reports what could not be kept, with counts.
 fn fill(root: &Path, tar: impl Read, go_on: GoOn<'_>) -> Result<BTreeMap<String, usize>> {
     let mut archive = Archive::new(tar);
     archive.set_preserve_permissions(true);
-    // Files of an ordinary user's image are all the user's own, who is root inside.
+    // All files of an ordinary user's image belong to that user, who is root inside.
     archive.set_preserve_ownerships(raw::user_and_group().0 == 0);
     archive.set_overwrite(false);
     let mut lost = BTreeMap::new();
@@ -160,7 +161,7 @@ fn fill(root: &Path, tar: impl Read, go_on: GoOn<'_>) -> Result<BTreeMap<String,
             false => put(entry)?,
         }
     }
-    // Behind all that is in them and the deepest first, since a mode may close the way.
+    // After everything in them and deepest first, since a mode may make a directory inaccessible.
     directories.into_iter().rev().try_for_each(put)?;
     Ok(lost)
 }
@@ -169,7 +170,8 @@ fn entry_name(entry: &Entry<'_, impl Read>) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(&entry.path_bytes()))
 }
 
-/// Puts one entry into its place. Nothing leads out of the root: neither `..` nor a link that an earlier entry has made.
+/// Unpacks one entry. Nothing can escape from the root: neither `..` nor a link that an earlier entry has
+/// made.
 fn put(
     root: &Path,
     name: &Path,
@@ -179,14 +181,14 @@ fn put(
     let mut lose = |what: String| *lost.entry(what).or_default() += 1;
     let kind = entry.header().entry_type();
     let extended = extended_attributes(entry)?;
-    ensure!(entry.unpack_in(root)?, "its name leads out of the image");
+    ensure!(entry.unpack_in(root)?, "its path is outside the image");
     if kind.is_hard_link() || kind.is_pax_global_extensions() {
         return Ok(());
     }
     let path = root.join(name.strip_prefix("/").unwrap_or(name));
     let header = entry.header();
     if raw::user_and_group().0 != 0 && (header.uid()?, header.gid()?) != (0, 0) {
-        lose("an owner other than root, which only root may set".to_owned());
+        lose("an owner other than root, which only root can set".to_owned());
     }
     let node = match kind {
         EntryType::Char => Some(libc::S_IFCHR),
@@ -195,15 +197,15 @@ fn put(
         _ => None,
     };
     if let Some(kind) = node {
-        // The library makes plain files of nodes.
+        // The library makes plain files instead of nodes.
         let facts = path.metadata()?;
         fs::remove_file(&path)?;
-        // Left empty by those who write no device.
+        // Empty in archives that do not have device numbers.
         let part = |number: io::Result<Option<u32>>| number.ok().flatten().unwrap_or(0);
         let device = (part(header.device_major()), part(header.device_minor()));
         match filesystem::make_node(&path, kind | facts.mode() & 0o7777, device) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                lose("a device node that only root may make".to_owned());
+                lose("a device node, which only root can make".to_owned());
                 return Ok(());
             }
             made => made?,
@@ -222,7 +224,7 @@ fn put(
     Ok(())
 }
 
-/// Extended attributes, as GNU tar and Go's write them.
+/// Extended attributes, as written by GNU tar and Go's library.
 fn extended_attributes(entry: &mut Entry<'_, impl Read>) -> Result<Vec<(String, Vec<u8>)>> {
     let Some(records) = entry.pax_extensions()? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
@@ -235,11 +237,11 @@ fn extended_attributes(entry: &mut Entry<'_, impl Read>) -> Result<Vec<(String, 
     Ok(found)
 }
 
-/// How many links may lead on to one another.
+/// The longest chain of links.
 const LINKS: usize = 40;
 
-/// A path inside a root, with every link on the way followed as a process in that root would: relative to
-/// it, and never out of it. What is not there is kept as it is.
+/// A path inside a root, with every link resolved as for a process in that root: relative to it, and never
+/// outside it. Missing parts are kept unchanged.
 pub fn resolve(root: &Path, inside: &Path) -> io::Result<PathBuf> {
     let mut done = PathBuf::new();
     let mut ahead: Vec<PathBuf> = vec![inside.to_owned()];

@@ -1,24 +1,24 @@
-//! The image `fat`: thirteen layers, 10,000 files, some 440 MB, for whoever asks what an image's size
-//! and depth cost. The probe is the same executable as in `small`, alone in the last layer.
+//! The image `fat`: thirteen layers, 10,000 files, about 440 MB, to measure what an image's size and depth
+//! cost. The probe is the same executable as in `small`, alone in the last layer.
 //!
-//! The recipe. Sizes follow the files below `/usr` of a Debian 12 machine: of 10,000, so many are up to
-//! 1 KiB, 4 KiB, 16 KiB, 64 KiB, 256 KiB, 1 MiB, 8 MiB and 32 MiB as there, evenly spread in between.
-//! They lie in 1,200 directories, each new one below a random earlier one, at most seven deep. Twelve
-//! layers share them, the lowest with two fifths of the files, as a distribution below an application.
-//! Everything follows from the seed; the reference names a digest of the list of
-//! files and of the executable, so that another recipe is another image.
+//! The recipe. Sizes are distributed like those of the files below `/usr` of a Debian 12 machine: of 10,000,
+//! as many are up to 1 KiB, 4 KiB, 16 KiB, 64 KiB, 256 KiB, 1 MiB, 8 MiB and 32 MiB as there, evenly spread
+//! within each range. They are in 1,200 directories, each new one below a random earlier one, at most seven
+//! deep. They are spread over twelve layers, two fifths of them in the lowest, like a distribution below an
+//! application. Everything follows from the seed; the reference has a digest of the list of files and of the
+//! executable, so that a different recipe is a different image.
 //!
 //! Deliberately absent: files that an upper layer replaces.
 
 use super::layered::{File, Image, SEED};
 use crate::stats::Rng;
 
-/// The value of the label of all our images.
+/// The value of the label of images made here.
 pub const NAME: &str = "fat";
 
 const DIRECTORIES: usize = 1200;
 const DEEPEST: usize = 7;
-/// How many files have more bytes than the size before and at most this many.
+/// The number of files with more bytes than the previous size and at most this many.
 const SIZES: [(u64, usize); 8] = [
     (1 << 10, 3072),
     (4 << 10, 3650),
@@ -29,24 +29,24 @@ const SIZES: [(u64, usize); 8] = [
     (8 << 20, 22),
     (32 << 20, 9),
 ];
-/// Percent of the files in each layer, the lowest first.
+/// Percent of the files in each layer, lowest first.
 const SHARES: [usize; 12] = [40, 12, 9, 8, 7, 6, 5, 4, 3, 3, 2, 1];
 const TOPS: [&str; 8] = ["etc", "opt", "srv", "usr/bin", "usr/lib", "usr/sbin", "usr/share", "var/lib"];
 
-/// The image around one executable; lists what it consists of and makes none of it.
+/// The image with this executable; lists its content without generating it.
 pub fn image(executable: &[u8]) -> Image<'_> {
     Image::new(NAME, None, executable, layers())
 }
 
-/// Whether this value of the key `image` names it.
+/// Whether this value of the key `image` means it.
 pub(crate) fn is_named(image: Option<&str>) -> bool {
     image == Some(NAME)
 }
 
-/// What is said before the image is made; none of that is part of a sample.
+/// The message before the image is made, which is not part of any sample.
 pub(crate) fn announcement(image: &Image<'_>, place: &str) -> String {
     let megabytes = image.bytes().div_ceil(1_000_000);
-    format!("making the image {NAME}, {megabytes} MB: once for {place}, where it stays until `dunnage sweep`")
+    format!("making the image {NAME}, {megabytes} MB, for {place}, where it stays until `dunnage sweep`")
 }
 
 fn below(random: &mut Rng, bound: u64) -> u64 {

@@ -1,9 +1,9 @@
-//! An image of any number of layers, with files of any sizes, the probe alone in the last one: an archive for engines, or a
-//! root on disk.
+//! An image with any number of layers and files of any size, and the probe alone in the last one: as an
+//! archive for engines, or as a root on disk.
 //!
-//! Content is xoshiro256++ from a fixed seed, one stream a file, so no filesystem or registry can
-//! compress or share it. Nothing large is ever in memory: layers are made while they are written, a first time for
-//! their digests. Deliberately absent: symbolic links and whiteouts.
+//! Content is xoshiro256++ from a fixed seed, one stream per file, so no filesystem or registry can compress
+//! or share it. Large content is never in memory: layers are generated while they are written, and once
+//! before that for their digests. Deliberately absent: symbolic links and whiteouts.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,13 +19,13 @@ use super::{Digest, EXECUTABLE, MODE, Summed, rootfs};
 use crate::stats::Rng;
 use crate::sys::filesystem;
 
-/// The name of images whose layers somebody asked for.
+/// The name of images with requested layers.
 pub const LAYERS: &str = "layers";
 
-/// No such registry exists: an engine that lacks the image fails instead of fetching something, and a full name keeps
-/// podman and containerd from putting `localhost/` or `docker.io/` in front of it.
+/// This registry does not exist: an engine without the image fails instead of pulling something, and a full
+/// name keeps podman and containerd from prepending `localhost/` or `docker.io/`.
 const REGISTRY: &str = "dunnage.local";
-/// Everything random in images follows from it.
+/// The seed of everything random in images.
 pub(super) const SEED: u64 = 0xfa7;
 
 #[derive(Debug)]
@@ -35,21 +35,21 @@ pub(super) struct File {
     pub stream: u64,
 }
 
-/// The image around one executable, which it borrows.
+/// The image with one executable, which it borrows.
 #[derive(Debug)]
 pub struct Image<'a> {
     /// Its own name.
     pub name: &'static str,
     executable: &'a [u8],
-    /// The digest of the executable alone, also in a label.
+    /// The digest of the executable alone, which is also in a label.
     pub executable_digest: Digest,
     pub(super) layers: Vec<Vec<File>>,
     digest: Digest,
-    /// The name by which every engine knows the image once it is loaded.
+    /// The image's reference in every engine once it is loaded.
     pub reference: String,
 }
 
-/// Asked before every file; false ends the work with an error.
+/// Called before every file; `false` ends the work with an error.
 pub type GoOn<'a> = &'a dyn Fn() -> bool;
 
 fn stop_unless(go_on: GoOn<'_>) -> io::Result<()> {
@@ -62,8 +62,9 @@ impl<'a> Image<'a> {
         Image::new(IMAGE_LABEL.1, None, executable, Vec::new())
     }
 
-    /// An image of this name with these layers, the lowest first, and the executable above; makes none of it. Without a
-    /// tag it gets the beginning of a digest of all that it holds, so that another content is another image.
+    /// An image of this name with these layers, lowest first, and the executable above; generates nothing
+    /// yet. Without a tag it gets the beginning of a digest of its content, so that different content is a
+    /// different image.
     pub(super) fn new(
         name: &'static str,
         tag: Option<&str>,
@@ -83,7 +84,8 @@ impl<'a> Image<'a> {
         Image { name, executable, executable_digest, layers, digest, reference }
     }
 
-    /// An image with files of these paths and sizes in each of its layers, the lowest first, in engines under this tag.
+    /// An image with files of these paths and sizes in each of its layers, lowest first, with this tag in
+    /// engines.
     pub fn of_layers(executable: &'a [u8], tag: &str, layers: &[Vec<(String, u64)>]) -> Image<'a> {
         let mut streams = 0..;
         let mut file = |(path, size): &(String, u64)| File {
@@ -95,17 +97,17 @@ impl<'a> Image<'a> {
         Image::new(LAYERS, Some(tag), executable, layers)
     }
 
-    /// Bytes in all files.
+    /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.files().map(|file| file.size).sum::<u64>() + self.executable.len() as u64
     }
 
-    /// Files, the executable among them.
+    /// The number of files, including the executable.
     pub fn file_count(&self) -> usize {
         self.files().count() + 1
     }
 
-    /// Layers, the executable's among them.
+    /// The number of layers, including the executable's.
     pub fn layer_count(&self) -> usize {
         self.layers.len() + 1
     }
@@ -114,7 +116,7 @@ impl<'a> Image<'a> {
         self.layers.iter().flatten()
     }
 
-    /// Writes the archive that engines load. Makes everything twice, once for the digests.
+    /// Writes the archive that engines load. Generates everything twice, once for the digests.
     pub fn write_archive(&self, out: &mut dyn Write, go_on: GoOn<'_>) -> io::Result<()> {
         let mut blobs = Vec::new();
         for number in 0..self.layer_count() {
@@ -147,8 +149,8 @@ impl<'a> Image<'a> {
         layer.finish()
     }
 
-    /// Makes sure that the image lies unpacked under the directory `state`, and gives the directory of its root. Mount
-    /// something over it, but leave it as it is. `making` is called before anything is made.
+    /// Makes sure that the image is unpacked under the directory `state`, and returns the directory of its
+    /// root. Use it below an overlay, since it must not change. `making` is called before anything is made.
     pub fn unpack(&self, state: &Path, making: &dyn Fn(), go_on: GoOn<'_>) -> Result<PathBuf> {
         let name = format!("{}-{}", self.name, self.digest.hex());
         let is_whole = |place: &Path| self.is_whole(&place.join("rootfs")).unwrap_or(false);
@@ -162,15 +164,15 @@ impl<'a> Image<'a> {
         Ok(place.join("rootfs"))
     }
 
-    /// Refuses to begin where less than twice the image's size, or number of files, is left.
+    /// Fails if less than twice the image's size, or number of files, is free.
     pub fn check_space(&self, directory: &Path) -> Result<()> {
         let left = filesystem::left(directory).with_context(|| {
-            format!("cannot tell what is left of the disk under `{}`", directory.display())
+            format!("cannot find out the free space of `{}`", directory.display())
         })?;
         let needed = 2 * self.bytes();
         ensure!(
             left.bytes >= needed,
-            "the image {} needs {} MB free (twice its size), and `{}` has {} MB: no space left",
+            "no space left for the image {}: it needs {} MB (twice its size), and `{}` has {} MB",
             self.name,
             needed.div_ceil(1_000_000),
             directory.display(),
@@ -181,15 +183,15 @@ impl<'a> Image<'a> {
                 as u64;
         ensure!(
             left.files.is_none_or(|left| left >= files),
-            "the image {} needs room for {files} files, and `{}` has less: no space left",
+            "no space left for the image {}: it needs {files} free inodes, and `{}` has fewer",
             self.name,
             directory.display()
         );
         Ok(())
     }
 
-    /// Every file is there with its size, and the executable with its content and mode. The content of 10,000
-    /// files is not read again. What stands in the way of finding out comes up again when the root is made anew.
+    /// Whether every file exists with its size, and the executable with its content and mode. The content of
+    /// 10,000 files is not read again. An error here will occur again when the root is made anew.
     fn is_whole(&self, root: &Path) -> io::Result<bool> {
         let there = |file: &File| {
             let facts = fs::symlink_metadata(root.join(&file.path));
@@ -207,7 +209,7 @@ impl<'a> Image<'a> {
             && self.files().all(there))
     }
 
-    /// Unpacks it as the directory `rootfs` of a place that is not there yet.
+    /// Unpacks it as the directory `rootfs` of a place that does not exist yet.
     pub fn write_root(&self, place: &Path, go_on: GoOn<'_>) -> Result<()> {
         let root = place.join("rootfs");
         rootfs::make_directory(place)?;
@@ -242,7 +244,7 @@ impl File {
     }
 }
 
-/// The bytes of a file, made while they are read.
+/// The bytes of a file, generated while they are read.
 struct Content {
     random: Rng,
     left: usize,
@@ -250,7 +252,7 @@ struct Content {
 
 impl Read for Content {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        // Whole words, of which only the last one of a file may be cut.
+        // Whole words, except that the last one of a file may be cut.
         let length = self.left.min(bytes.len() / 8 * 8);
         debug_assert!(length > 0 || self.left == 0, "room for a word");
         for piece in bytes[..length].chunks_mut(8) {
@@ -261,7 +263,7 @@ impl Read for Content {
     }
 }
 
-/// The directories that these files lie in, a parent before its children.
+/// The directories of these files, parents before children.
 pub(super) fn directories_of(files: &[File]) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     for file in files {

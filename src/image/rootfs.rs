@@ -1,10 +1,11 @@
-//! Images as directories on disk, for subjects that need no engine: a cache in the state directory, `images/NAME/rootfs`.
+//! Images as directories on disk, for subjects that need no engine: a cache in the state directory,
+//! `images/NAME/rootfs`.
 //!
-//! Each is content-addressed by its name, shared by all runs and never altered once it is in place: whoever removes it
-//! loses nothing but the time to write it again.
+//! Each has a content-addressed name, is shared by all runs and never changes once it is in place: removing
+//! one only costs the time to write it again.
 //!
-//! Deliberately absent: mount points (a root that is written to is a bundle's own, see
-//! `bundle.rs`, or an overlay's) and `fsync`: a root that a power cut has damaged is found and made again.
+//! Deliberately absent: mount points (a writable root is part of a bundle, see `bundle.rs`, or of an overlay)
+//! and `fsync`: a root that a power failure has damaged is detected and made again.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -16,10 +17,11 @@ use anyhow::{Context, Result};
 
 use super::MODE;
 
-/// Makes sure that a directory of this name lies whole among the images of the directory `state`, and says where.
-///
-/// Concurrent calls, also of several processes, are safe: one makes it beside its place and renames it, the others wait
-/// for it. A damaged one is replaced; what a failed call has made is removed.
+/// Makes sure that a complete directory of this name is among the images of the directory `state`, and
+/// returns its path.
+/// 
+/// Concurrent calls, also from several processes, are safe: one makes it under another name and renames it,
+/// the others wait. A damaged one is replaced; after a failure, nothing is left.
 pub(super) fn cached(
     state: &Path,
     name: &str,
@@ -40,12 +42,12 @@ pub(super) fn cached(
     if is_whole(&place) {
         return Ok(place);
     }
-    // Only the holder of the lock uses this name, so what lies there was left by a killed run.
+    // Only the holder of the lock uses this name, so an existing one was left by a killed run.
     let fresh = images.join(format!("{name}.new"));
     remove(&fresh)?;
     remove(&place)?;
     make(&fresh).inspect_err(|_| {
-        // Half an image on a full disk is of no use to anybody; the first error is the one to tell.
+        // Half an image on a full disk is of no use; the first error is the one to report.
         let _ = remove(&fresh);
     })?;
     fs::rename(&fresh, &place)
@@ -67,7 +69,7 @@ pub(super) fn write_executable(path: &Path, bytes: &[u8]) -> Result<()> {
     write().with_context(|| format!("cannot write {} bytes to `{}`", bytes.len(), path.display()))
 }
 
-/// The lock is on the directory itself and ends with the process that holds it, however it ends.
+/// The lock is on the directory itself and ends with its process.
 fn lock(directory: &Path) -> Result<File> {
     let lock = || -> io::Result<File> {
         let file = File::open(directory)?;
@@ -87,14 +89,14 @@ fn remove(path: &Path) -> Result<()> {
     outcome.with_context(|| format!("cannot remove `{}`", path.display()))
 }
 
-/// Makes one directory whose mode no umask narrows. It is an error if something is there.
+/// Makes one directory with its full mode despite the umask. An existing one is an error.
 pub(super) fn make_directory(path: &Path) -> Result<()> {
     fs::create_dir(path)
         .and_then(|()| fs::set_permissions(path, Permissions::from_mode(MODE)))
         .with_context(|| format!("cannot make the directory `{}`", path.display()))
 }
 
-/// The place on the host of a path that is absolute inside the root.
+/// The path on the host of a path that is absolute inside the root.
 pub(super) fn inside(root: &Path, path: &str) -> PathBuf {
     root.join(path.trim_start_matches('/'))
 }

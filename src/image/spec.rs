@@ -1,9 +1,8 @@
-//! What a bundle asks of an OCI runtime: `config.json` of runtime specification 1.0.2 as Docker would write it, and the
-//! changes that a subject's keys ask for.
+//! What a bundle asks of an OCI runtime: `config.json` of runtime specification 1.0.2 as Docker would write
+//! it, with the changes that a subject's keys ask for.
 //!
-//! Deliberately absent: files (see `bundle.rs`), the seccomp profile (the caller brings it), a
-//! terminal, hooks, resource limits of the process, and what Docker adds for its networks
-//! (`/etc/hosts`, `/etc/resolv.conf`).
+//! Deliberately absent: files (see `bundle.rs`), the seccomp profile (the caller adds it), a terminal, hooks,
+//! resource limits of the process, and what Docker adds for its networks (`/etc/hosts`, `/etc/resolv.conf`).
 
 use dunnage_analysis::subject::Mount;
 use serde_json::{Value, json};
@@ -11,7 +10,8 @@ use serde_json::{Value, json};
 use super::{ENTRYPOINT, PATH_VARIABLE};
 use crate::sys::container::{MASKED_PATHS, READ_ONLY_PATHS};
 
-/// Docker's default capabilities, in the order in which Docker writes them, with their bits (linux/capability.h).
+/// Docker's default capabilities, in the order in which Docker writes them, with their bits
+/// (linux/capability.h).
 pub const DEFAULT_CAPABILITIES: [(&str, u32); 14] = [
     ("CAP_CHOWN", 0),
     ("CAP_DAC_OVERRIDE", 1),
@@ -29,8 +29,9 @@ pub const DEFAULT_CAPABILITIES: [(&str, u32); 14] = [
     ("CAP_AUDIT_WRITE", 29),
 ];
 
-/// What Docker asks for by default, without a filter and without privileges to gain: its capabilities, mounts, hidden
-/// paths, devices, and all six namespaces new. `arguments` follow the image's entry point. The root is the bundle's.
+/// Docker's defaults without a filter: its capabilities, mounts, masked paths and devices, and all six
+/// namespaces new; in addition `no_new_privs`. `arguments` follow the image's entry point. The root is the
+/// bundle's.
 pub fn like_docker(arguments: &[String], hostname: &str, cgroups_path: &str) -> Value {
     let words: Vec<_> = ENTRYPOINT.into_iter().chain(arguments.iter().map(String::as_str)).collect();
     let capabilities = DEFAULT_CAPABILITIES.map(|(name, _)| name);
@@ -58,7 +59,7 @@ pub fn like_docker(arguments: &[String], hostname: &str, cgroups_path: &str) -> 
     })
 }
 
-/// Adds a place of the host.
+/// Adds a bind mount from the host.
 pub fn add_bind(config: &mut Value, mount: &Mount) {
     let (inside, host) = (mount.inside.to_string_lossy(), mount.host.to_string_lossy());
     list(&mut config["mounts"]).push(one_mount(
@@ -74,10 +75,10 @@ pub fn share_namespace(config: &mut Value, kind: &str) {
     list(&mut config["linux"]["namespaces"]).retain(|one| one["type"] != kind);
 }
 
-/// Asks for a user namespace in which as many users and groups from 0 on are those from these on outside. It comes after the
-/// other namespaces were chosen, since two mounts are adapted to it, as engines do: the terminals' group is left out
-/// where it is not mapped, and `/sys` is the host's where the network is. The choice of a cgroup is left to
-/// the runtime of a caller who is not root: it may make none, and goes on only then.
+/// Asks for a user namespace that maps `count` users and groups, starting with 0 inside and `user` and
+/// `group` outside. Call it after the other namespaces are chosen, since two mounts depend on them, as with
+/// engines: the terminals' group is left out if it is not mapped, and `/sys` is the host's if the network is.
+/// If the caller is not root the cgroup is left to the runtime: it cannot make one, and only then continues.
 pub fn add_user_namespace(config: &mut Value, (user, group): (usize, usize), count: usize) {
     let linux = &mut config["linux"];
     let namespaces = list(&mut linux["namespaces"]);
@@ -91,7 +92,7 @@ pub fn add_user_namespace(config: &mut Value, (user, group): (usize, usize), cou
             Some("devpts") if count <= TERMINALS => {
                 list(&mut mount["options"]).retain(|option| *option != format!("gid={TERMINALS}"));
             }
-            // A new sysfs shows the devices of a network, so it needs power over that network.
+            // A new sysfs shows the devices of a network namespace, so it needs privileges over that one.
             Some("sysfs") if !own_network => {
                 mount["type"] = json!("bind");
                 mount["source"] = json!("/sys");
@@ -102,7 +103,7 @@ pub fn add_user_namespace(config: &mut Value, (user, group): (usize, usize), cou
     }
 }
 
-/// A list that stands in every configuration.
+/// A list that every configuration has.
 pub(super) fn list(value: &mut Value) -> &mut Vec<Value> {
     value.as_array_mut().expect("it was made as a list")
 }
@@ -128,8 +129,8 @@ fn docker_mounts() -> Vec<Value> {
     ]
 }
 
-/// Docker's device rules: no device but zero, null, urandom, random, tty and console, and
-/// explicitly not fuse. The runtimes add those that the specification demands.
+/// Docker's device rules: no device except zero, null, urandom, random, tty and console, and explicitly not
+/// fuse. The runtimes add those that the specification requires.
 fn docker_devices() -> Value {
     let rule = |allow: bool, major: u32, minor: u32| json!({ "allow": allow, "type": "c", "major": major, "minor": minor, "access": "rwm" });
     json!([

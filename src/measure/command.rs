@@ -1,6 +1,6 @@
-//! `command`: three launches or entries, of which the last runs the command. What it writes goes the way that it goes for a
-//! user, and is read here and thrown away; the probe's message comes in a file that is bound into the container. `service`:
-//! two of them, of which the last runs the service until it is ready.
+//! `command`: three launches or entries, the last of which runs the command. Its output takes the same path
+//! as for a user, and is read here and discarded; the probe's message is in a file that is bound into the
+//! container. `service`: two launches, the last of which runs the service until it is ready.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use crate::subject::{Access, ContainerRequest, Mount, Need, RunContext, Span, Su
 use crate::sys::filesystem;
 use crate::units::{Nanos, Stamp};
 
-/// More than the time that a service has to end which is asked to.
+/// Longer than the time that a service has to end after SIGTERM.
 const STOPPING: Nanos = Nanos::from_millis(15_000);
 
-/// What the own cgroup was charged with at most, in bytes, or why that is not known.
+/// The peak of the memory charged to its own cgroup, in bytes, or why that is not known.
 const CHARGED: &str = "charged_memory";
 
 /// Takes a sample.
@@ -35,7 +35,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let in_memory = |mount: &&Mount| wanted.cold && filesystem::is_in_memory(&mount.host).unwrap_or(false);
     if let Some(mount) = wanted.mounts.iter().find(in_memory) {
         return Err(
-            wrong(format!("`{}` is in memory (tmpfs), where nothing is cold", mount.host.display())).into()
+            wrong(format!("`{}` is in memory (tmpfs), so it cannot be cold", mount.host.display())).into()
         );
     }
     let works = works(&wanted, &message_file(run)?, run.allowed);
@@ -45,8 +45,8 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     }
 }
 
-/// The file in which the probe leaves its message, empty now. Root inside may be any user outside. One for all samples, so that
-/// every launch of a command is the same.
+/// The file for the probe's message, emptied. Root inside may be any user outside. All samples use the same
+/// file, so that every launch of a command is the same.
 fn message_file(run: &RunContext) -> Result<PathBuf, Failure> {
     let file = run.workspace().join("message");
     let mode = std::fs::Permissions::from_mode(0o666);
@@ -57,8 +57,8 @@ fn message_file(run: &RunContext) -> Result<PathBuf, Failure> {
     Ok(file)
 }
 
-/// The work of a probe that does this with the command. The file for its message is at the same place inside, where `bare` has
-/// it anyway. A service has as long to get ready as a launch may take besides.
+/// The work of a probe that does this with the command. The file for its message has the same path inside as
+/// outside, where `bare` uses it anyway. A service has as long to get ready as a launch without it may take.
 fn work(wanted: &Wanted, (file, allowed): (&Path, Nanos), mode: &str, words: &[String]) -> Work {
     let place = file.to_string_lossy().into_owned();
     let (port, patience, takes) = match wanted.ready {
@@ -81,7 +81,7 @@ fn work(wanted: &Wanted, (file, allowed): (&Path, Nanos), mode: &str, words: &[S
     Work { mounts, message_file, line, ..Work::new(NAME, arguments.collect(), takes) }
 }
 
-/// A launch that did not end in time, told by the person's command and not by the line that carried it.
+/// A launch that timed out, reported with the user's command and not with the engine's command line.
 fn in_its_words(wanted: &Wanted, abort: Abort, allowed: Nanos) -> Abort {
     match abort {
         Abort::Failed(failure) if failure.class == FailureClass::Timeout => {
@@ -107,7 +107,7 @@ struct Taken {
     sample: Sample,
 }
 
-/// In containers of their own.
+/// In separate containers.
 fn launched(
     subject: &mut dyn Subject,
     wanted: &Wanted,
@@ -121,7 +121,7 @@ fn launched(
     })
 }
 
-/// Inside a container that runs already.
+/// Inside a running container.
 fn entered(
     subject: &mut dyn Subject,
     wanted: &Wanted,
@@ -143,7 +143,7 @@ fn entered(
     Ok(sample)
 }
 
-/// The sample of the works, taken one right after the other.
+/// The sample of the works, done in direct succession.
 fn taken(
     wanted: &Wanted,
     [identify, nothing, whole]: &[Work; 3],
@@ -151,7 +151,7 @@ fn taken(
     mut take: impl FnMut(&Work) -> Result<Taken, Abort>,
 ) -> Result<Sample, Abort> {
     let mut take = |work| {
-        // A message of the launch before is none of this one.
+        // Clears the message of the previous launch.
         message_file(run)?;
         take(work)
     };
@@ -159,7 +159,7 @@ fn taken(
     check(&found.done, wanted, run.allowed)?;
     if wanted.ready.is_some() && found.inside.has_own_kernel() {
         let reason =
-            "the kernel inside is not the host's, and its clock does not say when a service is ready";
+            "the kernel inside is not the host's, so its clock cannot time when a service is ready";
         return Err(Failure::new(FailureClass::Unsupported, reason).into());
     }
     let empty = if wanted.ready.is_none() { Some(take(nothing)?.span) } else { None };
@@ -200,13 +200,13 @@ fn serving(sample: &mut Sample, spawned: Stamp, done: &Done) -> Result<(), Failu
     Ok(())
 }
 
-/// The sample with what the start alone took, and why it lacks figures of memory.
+/// The sample with the time of the start alone, and the reason for missing figures of memory.
 fn complete(mut sample: Sample, start: Nanos) -> Sample {
     sample.counters.push(("start".into(), start.0));
     if command::largest_process(&sample).is_none() {
         let [most, own] = ["most_memory", "own_memory"].map(|name| sample.counter(name).unwrap_or(0));
         let reason = format!(
-            "{most} bytes are not more than a child of the probe has before it executes anything ({own})"
+            "{most} bytes are not more than a child of the probe uses before exec ({own})"
         );
         sample.missing.push(("largest_process".into(), reason));
     }
@@ -216,17 +216,17 @@ fn complete(mut sample: Sample, start: Nanos) -> Sample {
     let missing = match whose {
         Some("own") => unreadable,
         Some("host") => Some(command::SHARED_CGROUP.to_owned()),
-        _ => Some("whether its cgroup is its own cannot be seen from inside".to_owned()),
+        _ => Some("it cannot be seen from inside whether its cgroup is its own".to_owned()),
     };
     if let Some(why) = missing {
-        // What others hold too says nothing of this container.
+        // A figure that includes other processes says nothing about this container.
         sample.counters.retain(|(name, _)| name != CHARGED);
         sample.missing.push(("peak_memory".into(), why));
     }
     sample
 }
 
-/// Whether the command was found, was started, and ended well.
+/// Whether the command was found, was started, and succeeded.
 fn check(done: &Done, wanted: &Wanted, allowed: Nanos) -> Result<(), Failure> {
     let result =
         |name: &str| done.results.iter().find(|(own, _)| own == name).map(|(_, value)| *value as i32);
@@ -246,17 +246,17 @@ fn check(done: &Done, wanted: &Wanted, allowed: Nanos) -> Result<(), Failure> {
             libc::ENOENT => (
                 FailureClass::Environment,
                 format!(
-                    "`{program}` does not exist inside; without `image=REF` a container holds the probe only, and `bare` what the host has"
+                    "`{program}` does not exist inside: without `image=REF` a container has only the probe, and `bare` has the host's files"
                 ),
             ),
             libc::ENOEXEC => (
                 FailureClass::Unsupported,
                 format!(
-                    "`{program}` is no program of this machine and no script with `#!`; `--shell` has a shell run it"
+                    "`{program}` is neither a program for this machine nor a script with `#!`: run it by a shell with `--shell`"
                 ),
             ),
             libc::EACCES => {
-                (FailureClass::Permission, format!("`{program}` may not be executed: {}", error(errno)))
+                (FailureClass::Permission, format!("`{program}` cannot be executed: {}", error(errno)))
             }
             _ => (FailureClass::Environment, format!("cannot execute `{program}`: {}", error(errno))),
         };
@@ -268,7 +268,7 @@ fn check(done: &Done, wanted: &Wanted, allowed: Nanos) -> Result<(), Failure> {
     match result("program_cached") {
         Some(left @ 1..) => {
             let reason = format!(
-                "not as asked: {left} pages of `{program}` were in the page cache that had been emptied: another process runs it, or \
+                "not as asked: {left} pages of `{program}` are still in the page cache after it was emptied: another process runs it, or \
                  it is in memory (tmpfs)"
             );
             return failed(FailureClass::Treatment, reason);
@@ -276,13 +276,13 @@ fn check(done: &Done, wanted: &Wanted, allowed: Nanos) -> Result<(), Failure> {
         Some(..0) => {
             return failed(
                 FailureClass::Treatment,
-                format!("whether `{program}` was in the page cache cannot be seen"),
+                format!("cannot find out whether `{program}` was in the page cache"),
             );
         }
         Some(0) | None => {}
     }
     if let Some(port) = result("port_taken") {
-        let reason = format!("port {port} is open already where the service is to be started");
+        let reason = format!("port {port} is already open where the service should start");
         return failed(FailureClass::Environment, reason);
     }
     let Some(status) = result("status") else { return Ok(()) };
@@ -378,7 +378,7 @@ mod tests {
         assert!(late.starts_with("timeout: the command `serve` was not ready (`port 80`) within"), "{late}");
         let before = told(&[("late", 0), ("asked_to_end", 0), ("status", 0)]);
         assert!(before.ends_with("ended with exit code 0 before it was ready (`port 80`)"), "{before}");
-        assert!(told(&[("port_taken", 80)]).starts_with("environment: port 80 is open already"));
+        assert!(told(&[("port_taken", 80)]).starts_with("environment: port 80 is already open"));
         assert!(told(&[("program_cached", 3)]).starts_with("treatment"));
         assert!(told(&[("program_cached", -1)]).starts_with("treatment"));
     }

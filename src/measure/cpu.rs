@@ -9,7 +9,7 @@ use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::subject::{RunContext, Subject, Work};
 use crate::units::Nanos;
 
-/// How many times longer than that it may take: on a slow CPU, without optimisation, under a small limit.
+/// How many times longer than expected it may take: on a slow CPU, without optimisation, under a small limit.
 const PATIENCE: i64 = 50;
 
 /// Takes a sample.
@@ -24,20 +24,20 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     Ok(sample)
 }
 
-/// The work of a sample with so many passes, and with so many in a row; `more` is for benchmarks, which plant so many
-/// thousandths of the work beside it.
+/// The work of a sample with this many passes, and this many of the fixed work in sequence; `more` is only
+/// for benchmarks, which plant this many thousandths of additional work.
 pub fn work(passes: usize, more: u32, fixed: u32) -> Work {
     let takes = SETTLING.0 + PASS.0 * passes as i64 + FIXED_PASS.0 * i64::from(fixed);
     let words = vec![passes.to_string(), more.to_string(), fixed.to_string()];
     Work::new("cpu", words, Nanos(takes * PATIENCE))
 }
 
-/// Refuses a sample whose work came to something else than it should.
+/// Fails if a result of the work was wrong.
 fn check(sample: &Sample) -> Result<(), Failure> {
     let reason = match sample.counter("wrong") {
         Some(0) => return Ok(()),
-        Some(wrong) => format!("{wrong} passes came to another result than they should"),
-        None => "the work does not say whether its results were right".to_owned(),
+        Some(wrong) => format!("{wrong} passes had a wrong result"),
+        None => "the work did not report whether its results were right".to_owned(),
     };
     Err(Failure::new(FailureClass::WrongOutput, reason))
 }

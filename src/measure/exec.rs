@@ -1,4 +1,4 @@
-//! `exec`: an entry into a container of its own, which was started just before.
+//! `exec`: an entry into a container that was started just before.
 
 use super::lifecycle::ready;
 use super::{add_cpu, in_order, on_one_clock, sample_of, stamps};
@@ -23,7 +23,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     Ok(sample)
 }
 
-/// What an entry's stamps give, if they can be what they say they are.
+/// The sample of an entry, if its stamps are plausible.
 pub(super) fn sample(entered: &Entered) -> Result<Sample, Failure> {
     let message = &entered.message;
     let order = stamps(entered.spawned, message, &[("returned", entered.returned)]);

@@ -1,4 +1,4 @@
-//! `lifecycle`: one container a sample, verb by verb.
+//! `lifecycle`: one container per sample, verb by verb.
 
 use super::sample_of;
 use crate::experiment::{QUIET, Setting};
@@ -7,9 +7,9 @@ use crate::probe::Task;
 use crate::subject::{Container, ContainerRequest, Entered, RunContext, Span, Subject};
 use crate::units::Nanos;
 
-/// Longer than any stop of a program that answers, and shorter than the patience of any engine.
+/// Longer than any stop of a program that handles SIGTERM, and shorter than any engine's stop timeout.
 const PATIENCE: Nanos = Nanos::from_millis(8_000);
-/// How often the probe may be found not yet waiting.
+/// How often to check whether the probe is waiting.
 const LOOKS: usize = 100;
 
 /// Takes a sample.
@@ -20,7 +20,7 @@ pub fn measure(subject: &mut dyn Subject, _: &Setting, run: &RunContext) -> Resu
     live(subject, run)
 }
 
-/// A container of the subject that runs, and whose program is ready to be stopped.
+/// A running container of the subject whose program is ready to be stopped.
 pub(super) fn ready<'a>(
     subject: &'a dyn Subject,
     request: &ContainerRequest,
@@ -41,7 +41,7 @@ fn live(subject: &dyn Subject, run: &RunContext) -> Result<Sample, Abort> {
     let stop = container.stop()?;
     if stop.took() >= PATIENCE {
         let reason = format!(
-            "to stop took {}: the program inside did not get SIGTERM, or did not answer it",
+            "`stop` took {}: the program inside did not get SIGTERM, or did not react to it",
             stop.took()
         );
         return Err(Failure { took: stop.took(), ..Failure::new(FailureClass::Treatment, reason) }.into());
@@ -60,8 +60,8 @@ fn live(subject: &dyn Subject, run: &RunContext) -> Result<Sample, Abort> {
     Ok(sample_of(ends.collect(), &entered.treatment))
 }
 
-/// Looks again, outside of every timed interval, until the first process of the container awaits the
-/// signal. Where process ids are the host's, the signal ends it whether it waits or not.
+/// Checks, outside every timed interval, until the first process of the container waits for the signal. If
+/// process ids are the host's, the signal ends it even when it does not wait.
 fn until_it_waits(container: &mut Container<'_>, run: &RunContext, entered: &Entered) -> Result<(), Abort> {
     let own_ids =
         |entered: &Entered| entered.message.inside.namespaces.get("pid") != run.host.namespaces.get("pid");
@@ -74,6 +74,6 @@ fn until_it_waits(container: &mut Container<'_>, run: &RunContext, entered: &Ent
         }
     }
     let reason =
-        format!("the first process of the container did not begin to wait for SIGTERM within {LOOKS} looks");
+        format!("the first process of the container was not waiting for SIGTERM after {LOOKS} checks");
     Err(Failure::new(FailureClass::Environment, reason).into())
 }

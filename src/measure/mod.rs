@@ -1,4 +1,4 @@
-//! How each question is put to a subject: one file a question, and nothing of what is made of its samples. No
+//! How each experiment measures a subject: one file each, without the evaluation of its samples. No
 //! experiment names an engine.
 
 pub mod command;
@@ -17,11 +17,11 @@ use crate::probe::message::{Done, Inside, Message};
 use crate::subject::{Cpu, Launch, RunContext, Subject, Work};
 use crate::units::Stamp;
 
-/// How a question is put to a subject: takes one sample of it. Everything that the subject leaves behind is gone when this
-/// returns, whatever it returns.
+/// Takes one sample of a subject. Nothing that the subject makes is left when this returns, also after an
+/// error.
 pub type Measure = fn(&mut dyn Subject, &Setting, &RunContext) -> Result<Sample, Abort>;
 
-/// How each question is.
+/// The function of each experiment.
 static ALL: [(&str, Measure); 10] = [
     ("start", start::measure),
     ("primitives", primitives::measure),
@@ -35,21 +35,21 @@ static ALL: [(&str, Measure); 10] = [
     ("scripted", scripted::measure),
 ];
 
-/// How the experiment with this name is measured.
+/// The function of the experiment with this name.
 pub fn find(name: &str) -> Option<Measure> {
     ALL.iter().find(|(own, _)| *own == name).map(|(_, measure)| *measure)
 }
 
-/// Stamps in their order, by name.
+/// Stamps in order, by name.
 type Stamps = Vec<(&'static str, Stamp)>;
 /// Metrics that a sample lacks, with the reason.
 type Missing = Vec<(Name, String)>;
 
-/// The stamps that count, in their order, and what is missing for want of the others: stamps of a kernel
-/// that came with the container are of another clock, which began with it.
+/// The usable stamps in order, and the metrics that are missing because of the others: stamps from a kernel
+/// inside the container are from a different clock, which started with the container.
 fn on_one_clock(inside: &Inside, stamps: Stamps, lost: &[&'static str]) -> (Stamps, Missing) {
     const STAMPED_INSIDE: [&str; 3] = ["first", "main", "ready"];
-    const REASON: &str = "the kernel inside is not the host's, and its clock begins with the container; only stamps from outside count";
+    const REASON: &str = "the kernel inside is not the host's, and its clock starts with the container, so only stamps from outside count";
     if !inside.has_own_kernel() {
         return (stamps, Vec::new());
     }
@@ -57,14 +57,14 @@ fn on_one_clock(inside: &Inside, stamps: Stamps, lost: &[&'static str]) -> (Stam
     (outside, lost.iter().map(|name| ((*name).into(), REASON.to_owned())).collect())
 }
 
-/// The probe's stamps between those of whoever started it.
+/// The probe's stamps between those of the process that started it.
 fn stamps(spawned: Stamp, message: &Message, then: &[(&'static str, Stamp)]) -> Stamps {
     let main = message.main.map(|main| ("main", main));
     let first = [("spawn", spawned), ("first", message.entry)].into_iter().chain(main);
     first.chain([("ready", message.ready)]).chain(then.iter().copied()).collect()
 }
 
-/// A sample of these stamps, and of what was found inside.
+/// A sample with these stamps and this treatment.
 fn sample_of(stamps: Stamps, treatment: &[(&'static str, String)]) -> Sample {
     Sample {
         stamps: stamps.into_iter().map(|(name, stamp)| (name.into(), stamp)).collect(),
@@ -87,7 +87,7 @@ fn add_cpu(sample: &mut Sample, cpu: &Result<Cpu, String>) {
     }
 }
 
-/// Refuses stamps that cannot have come in this order from one clock.
+/// Fails if the stamps cannot be from one clock in this order.
 fn in_order(stamps: &[(&str, Stamp)]) -> Result<(), Failure> {
     let Some(pair) = stamps.windows(2).find(|pair| pair[1].1 < pair[0].1) else { return Ok(()) };
     let [(earlier, _), (later, _)] = [pair[0], pair[1]];
@@ -96,8 +96,8 @@ fn in_order(stamps: &[(&str, Stamp)]) -> Result<(), Failure> {
     Err(Failure::new(FailureClass::WrongOutput, reason))
 }
 
-/// Has a subject's probe work, in a container that is gone when this returns; a work that the subject does not
-/// support is a failure of that class.
+/// Runs work in a subject's probe, in a container that is gone when this returns; work that the subject does
+/// not support is a failure of that class.
 pub fn worked(subject: &mut dyn Subject, run: &RunContext, work: &Work) -> Result<Launch, Abort> {
     let launch = subject.work(work, run)?;
     match &launch.message.done.refused {
@@ -106,15 +106,15 @@ pub fn worked(subject: &mut dyn Subject, run: &RunContext, work: &Work) -> Resul
     }
 }
 
-/// The sample of a work: the launch's own stamps and counters, the numbers and series that the work
-/// reported, and its facts beside those of the treatment.
+/// The sample of a work: the launch's own stamps and counters, the numbers and series that the work reported,
+/// and its facts in addition to the treatment's.
 pub fn work_sample(launch: &Launch) -> Result<Sample, Failure> {
     let mut sample = start::sample(launch)?;
     add(&mut sample, &launch.message.done);
     Ok(sample)
 }
 
-/// Adds what the work inside reported.
+/// Adds the report of the work.
 fn add(sample: &mut Sample, done: &Done) {
     sample.counters.extend(done.results.iter().map(|(name, value)| (name.clone().into(), *value)));
     sample.series.extend(done.series.iter().map(|(name, values)| (name.clone().into(), values.clone())));

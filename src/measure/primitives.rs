@@ -1,4 +1,4 @@
-//! `primitives`: launches with some of their pieces only, and pieces by themselves.
+//! `primitives`: launches with only some of their pieces, and single pieces.
 
 use super::{in_order, sample_of, stamps};
 use crate::experiment::primitives::{LAUNCHED, LEAST, SPAWN, WHOLE, rungs};
@@ -14,7 +14,7 @@ fn piece_of(name: &str) -> Option<Piece> {
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
     let unsupported = |reason: &str| Failure::new(FailureClass::Unsupported, reason);
-    let asked = asked(setting).ok_or_else(|| unsupported("there is no such piece"))?;
+    let asked = asked(setting).ok_or_else(|| unsupported("unknown piece"))?;
     let apart = subject.pieces().ok_or_else(|| unsupported(Need::Pieces.lacking()))?;
     let making = match asked {
         Asked::Spawn => Pieces::NONE.into(),
@@ -33,15 +33,15 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
 /// What a setting asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
-    /// A launch with nothing.
+    /// A launch without pieces.
     Spawn,
-    /// A launch with these pieces beside the least.
+    /// A launch with these pieces in addition to the least.
     With(Pieces),
     /// An ordinary launch.
     Whole,
-    /// One between whose pieces the clock is read, with the pieces made so.
+    /// A launch with clock readings between its pieces, which are made this way.
     Stamped(Way, Mounts),
-    /// A piece by itself.
+    /// A single piece.
     Call(Primitive),
 }
 
@@ -66,7 +66,7 @@ fn asked(setting: &Setting) -> Option<Asked> {
     }
 }
 
-/// A piece with all that it cannot do without.
+/// A piece with everything that it depends on.
 fn alone(name: &str) -> Option<Pieces> {
     let (_, before) = LAUNCHED.iter().find(|(own, _)| *own == name)?;
     let before = alone(before).unwrap_or(Pieces::NONE);
@@ -90,7 +90,7 @@ fn launched(launch: &Launch) -> Result<Sample, Failure> {
     let mut order = stamps(launch.spawned, &launch.message, &[("returned", launch.returned)]);
     in_order(&order)?;
     in_order(&launch.parts)?;
-    // Parts end before the probe's own stamps, or behind them; the last of them where the launch does.
+    // Parts end before the probe's own stamps or after them; the last one ends with the launch.
     order.splice(1..1, launch.parts.iter().copied());
     order.sort_by_key(|(_, stamp)| *stamp);
     let mut sample = sample_of(order, &launch.treatment);
@@ -119,7 +119,7 @@ mod tests {
         }
         let last = rungs().last().unwrap();
         assert_eq!((last, asked(&setting("ladder", last))), ("seccomp", Some(Asked::Whole)));
-        // The rungs together are what an ordinary launch of root has.
+        // All rungs together are an ordinary launch of root.
         let all = rungs().filter_map(piece_of).fold(Pieces::NONE, Pieces::with);
         assert_eq!(all, Pieces::engine());
     }

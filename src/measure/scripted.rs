@@ -1,4 +1,4 @@
-//! `scripted`: a launch, and values of every kind that follow from its length.
+//! `scripted`: a launch, and values of every kind derived from its duration.
 
 use crate::experiment::Setting;
 use crate::experiment::scripted::BYTES;

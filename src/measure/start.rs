@@ -1,4 +1,4 @@
-//! `start`: one launch, after quiet or after another one, with the page cache as it is or emptied.
+//! `start`: one launch, after a pause or after another launch, with the page cache unchanged or emptied.
 
 use super::{add_cpu, in_order, on_one_clock, sample_of, stamps};
 use crate::experiment::start::is_cold;
@@ -39,33 +39,32 @@ fn not_emptied(error: std::io::Error) -> Failure {
     Failure::new(class, format!("cannot empty the page cache: {error}"))
 }
 
-/// Empties the page cache. Gives the bytes in it before and after.
+/// Empties the page cache. Returns the bytes in it before and after.
 pub(super) fn empty_the_cache() -> Result<[u64; 2], Failure> {
     let before = page_cache::bytes().map_err(not_emptied)?;
     page_cache::empty().map_err(not_emptied)?;
     Ok([before, page_cache::bytes().map_err(not_emptied)?])
 }
 
-/// Makes sure that the probe's executable has gone with it.
+/// Makes sure that the probe's executable is no longer in it.
 fn the_probe_is_gone(run: &RunContext) -> Result<(), Failure> {
     let left = page_cache::resident(&run.place.executable).map_err(not_emptied)?;
     if left > 0 {
         let path = run.place.executable.display();
         let reason =
-            format!("not as asked: {left} pages of `{path}` stayed in the page cache that was emptied");
+            format!("not as asked: {left} pages of `{path}` are still in the page cache after it was emptied");
         return Err(Failure::new(FailureClass::Treatment, reason));
     }
     Ok(())
 }
 
-/// The command's own steps between its ends. The container runs in the middle of them, so its
-/// stamps stand in an order of their own.
+/// The steps of the command itself. The container runs between them, so they are in a list of their own.
 fn parts(launch: &Launch) -> Vec<(&'static str, Stamp)> {
     let ends = [("spawn", launch.spawned), ("returned", launch.returned)];
     [&ends[..1], &launch.parts, &ends[1..]].concat()
 }
 
-/// The sample of a launch, if its stamps can be what they say they are.
+/// The sample of a launch, if its stamps are plausible.
 pub(super) fn sample(launch: &Launch) -> Result<Sample, Failure> {
     let message = &launch.message;
     let order = stamps(launch.spawned, message, &[("returned", launch.returned), ("gone", launch.gone)]);

@@ -1,4 +1,4 @@
-//! `syscall`: the calls that the probe makes inside, in batches.
+//! `syscall`: calls made by the probe inside, in batches.
 
 use super::{work_sample, worked};
 use crate::experiment::Setting;
@@ -15,7 +15,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     Ok(with_failures(work_sample(&launch)?))
 }
 
-/// Says of each call that failed inside why it has no value.
+/// Adds, for each call that failed inside, why it has no value.
 fn with_failures(mut sample: Sample) -> Sample {
     for call in calls::ALL {
         if let Some(errno) = sample.counter(&format!("{}.errno", call.name)) {

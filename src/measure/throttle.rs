@@ -1,4 +1,4 @@
-//! `throttle`: the load that the probe carries inside for a window.
+//! `throttle`: the probe's load inside, for a window.
 
 use super::{work_sample, worked};
 use crate::experiment::Setting;
@@ -25,7 +25,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     Ok(sample)
 }
 
-/// The probe's words, all times in nanoseconds.
+/// The probe's arguments, all times in nanoseconds.
 fn work(setting: &Setting) -> Work {
     let nanos =
         |name| parse_duration(value(setting, name)).map_or(Nanos(0), Nanos::from_seconds).0.to_string();

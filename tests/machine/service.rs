@@ -129,7 +129,7 @@ fn a_service_that_does_not_get_ready_is_a_failure_in_its_words() {
     // On the host somebody else may have the port.
     let _taken = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let ran = asked(&dunnage, "check command -s bare", &hangs, &format!("port {port}"));
-    assert!(ran.stdout.contains(&format!("port {port} is open already")), "{ran}");
+    assert!(ran.stdout.contains(&format!("port {port} is already open")), "{ran}");
 }
 
 #[test]

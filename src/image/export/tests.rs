@@ -1,4 +1,4 @@
-//! Tars made here, unpacked: what is kept, what is told, what is refused.
+//! Tars made here and unpacked: what is kept, what is reported as lost, what is refused.
 use std::os::unix::fs::symlink;
 
 use tar::{Builder, Header};
@@ -69,7 +69,7 @@ fn attributes_are_set_or_told() {
     .unwrap();
     match filesystem::attribute(&export.root.join("file"), "user.mark") {
         Ok(value) => assert_eq!((value, lost.len()), (b"\x00\x01".to_vec(), 0)),
-        // Not every filesystem has them.
+        // Not every filesystem supports them.
         Err(_) => assert!(lost[0].contains("user.mark"), "{lost:?}"),
     }
 }
@@ -110,7 +110,7 @@ fn a_damaged_root_is_made_again_and_a_whole_one_used() {
     assert_eq!(find(state.path(), ID).unwrap(), None);
     unpacked(state.path(), fill).unwrap();
     assert!(!export.root.join("more").exists());
-    assert!(unpack(state.path(), &config(), Path::new("/nonexistent"), &|| false).is_ok(), "it is whole");
+    assert!(unpack(state.path(), &config(), Path::new("/nonexistent"), &|| false).is_ok(), "it is complete");
     assert!(find(state.path(), "../../etc").is_err());
 }
 

@@ -123,7 +123,8 @@ impl Ring {
 
     /// Takes everything out of the ring, oldest first.
     /// 
-    /// `None` if so little room was left that the kernel may have dropped a record without having reported it yet.
+    /// `None` if so little room was left that the kernel may have dropped a record without having reported it
+    /// yet.
     pub fn take(&self) -> Option<Vec<u8>> {
         let head = self.counter(HEAD_AT).load(Ordering::Acquire);
         let tail = self.counter(TAIL_AT).load(Ordering::Relaxed);
