@@ -2,9 +2,9 @@
 //!
 //! A median between two modes describes neither (an idle and a busy kernel, a cache that was warm
 //! in every second round). This is a warning with its evidence, not a test of a hypothesis: the
-//! values are split where the two parts are tightest, and the parts count as modes when they lie
-//! farther apart than the halves of any ordinary single mode do. Deliberately absent: three modes
-//! or more, and modes of less than a fifth of the values, which are outliers to this program.
+//! values are split where the two parts are tightest, and the parts count as modes if they are
+//! farther apart than the halves of any ordinary single mode. Deliberately absent: three modes
+//! or more, and modes of less than a fifth of the values, which count as outliers.
 
 use super::sample::{Sample, middle};
 
@@ -26,19 +26,19 @@ pub struct Bimodal {
     pub separation: f64,
 }
 
-/// Finds two modes, or `None` when the values look like one (or are fewer than 10).
+/// Finds two modes, or `None` if the values look like one (or are fewer than 10).
 ///
-/// The split is Otsu's (IEEE Trans. Syst. Man Cybern. 9, 1979): the least sum of squares within.
+/// The split is Otsu's (IEEE Trans. Syst. Man Cybern. 9, 1979): the smallest sum of squares within.
 /// The separation resembles Ashman's D (Astronomical J. 108, 1994) but must be much larger, since
-/// a split at the best place makes modes tight that are none: the halves of a normal distribution
-/// are 2.65 apart, of an exponential one 3.35, of a uniform one √12 = 3.46. In few values chance
+/// splitting at the best place makes modes look tight that do not exist: the halves of a normal distribution
+/// are 2.65 apart, of an exponential one 3.35, of a uniform one √12 = 3.46. With few values, chance
 /// does more. 4.5 + 20/n was calibrated by simulation: at 10 to 30 values false alarms are below
 /// 0.5 % for normal and mildly log-normal (σ = 0.3) data and below 4 % for exponential, uniform
-/// and very skewed (σ = 1) data; from 60 values on below 1 % for all. Two normal modes 8σ apart
+/// and very skewed (σ = 1) data; from 60 values they are below 1 % for all. Two normal modes 8σ apart
 /// are found in about 19 of 20 cases at 20 values, 6σ apart in about 17 of 20 at 30 values.
 ///
 /// `resolution` is the smallest step that the instrument can show, in the unit of the sample (0
-/// when unknown): two neighbouring ticks are no modes.
+/// if unknown): two neighbouring ticks are not modes.
 pub fn bimodal(sample: &Sample, resolution: f64) -> Option<Bimodal> {
     let n = sample.count();
     if n < FEWEST_VALUES {
@@ -56,7 +56,7 @@ pub fn bimodal(sample: &Sample, resolution: f64) -> Option<Bimodal> {
     let (lower, within) = tightest_split(&scaled)?;
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
     let distance = mean(&scaled[lower..]) - mean(&scaled[..lower]);
-    // Within one step of the instrument the spread is unknown and at worst that step.
+    // Within one step of the instrument the spread is unknown, and at most that step.
     let spread = (within / (n - 2) as f64).sqrt().max(resolution / scale);
     let separation = distance / spread;
     let needed = 4.5 + 20.0 / n as f64;
@@ -67,7 +67,7 @@ pub fn bimodal(sample: &Sample, resolution: f64) -> Option<Bimodal> {
     })
 }
 
-/// The size of the lower part and the sum of squares within both, where that is least. `None` when
+/// The size of the lower part and the sum of squares within both, where that is smallest. `None` if
 /// equal values leave no place for a split.
 fn tightest_split(sorted: &[f64]) -> Option<(usize, f64)> {
     let n = sorted.len();
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(modes(&[0.0; 30], 0.0), None);
         let ticks: Vec<f64> = (0..30).map(|i| 1000.0 + f64::from(i % 2)).collect();
         assert_eq!(modes(&ticks, 1.0), None);
-        // Without a known resolution two exact values are as far apart as can be.
+        // Without a known resolution, two exact values look infinitely far apart.
         assert_eq!(modes(&ticks, 0.0).unwrap().counts, [15, 15]);
     }
 

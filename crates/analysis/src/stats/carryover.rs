@@ -1,15 +1,15 @@
 //! Does it matter what ran just before?
 //!
-//! A launch can depend on its predecessor: what a busy kernel does in 0.3 ms takes a quiet one 10.
+//! A launch can depend on its predecessor: what a busy kernel does in 0.3 ms takes a quiet one 10 ms.
 //! The order is shuffled in every round, so predecessors are assigned at random, and shuffling the
 //! values among them is an exact test whatever their distribution. Deliberately absent: which
-//! predecessors belong together. With 20 to 30 rounds the caller must form few groups (an engine
-//! against a bare process, say); groups of one value each can show nothing.
+//! predecessors belong together. With 20 to 30 rounds the caller must form few groups (say, an engine
+//! and a bare process); groups of one value each can show nothing.
 
 use super::rng::Rng;
 use super::sample::Sample;
 
-/// How often values are shuffled. The smallest probability that can come out is one in 5,000.
+/// The number of shuffles. The smallest possible probability is one in 5,000.
 const PERMUTATIONS: u32 = 4999;
 
 /// The values that followed one kind of predecessor.
@@ -17,7 +17,7 @@ const PERMUTATIONS: u32 = 4999;
 pub struct Group<G> {
     /// What ran before.
     pub predecessor: G,
-    /// In how many rounds.
+    /// The number of rounds.
     pub count: usize,
     /// Median of the values in those rounds minus the median of all, in the unit of the values.
     pub deviation: f64,
@@ -26,7 +26,7 @@ pub struct Group<G> {
 /// How values depend on what ran before them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CarryOver<G> {
-    /// Probability of groups that differ at least as much by chance.
+    /// The probability of groups that differ at least as much by chance.
     pub p: f64,
     /// The groups in the order of their labels.
     pub groups: Vec<Group<G>>,
@@ -35,8 +35,9 @@ pub struct CarryOver<G> {
 }
 
 impl<G> CarryOver<G> {
-    /// The smallest probability that these groups could show: not below that of one of two arrangements of
-    /// their values among all there are (any and its reverse are equally far from chance), and of one shuffle.
+    /// The smallest probability that these groups could show: at least that of one of two arrangements of
+    /// their values among all there are (any and its reverse are equally far from chance), and that of one
+    /// shuffle.
     pub fn smallest_p(&self) -> f64 {
         let (mut seen, mut arrangements) = (0.0, 1.0);
         for group in &self.groups {
@@ -51,12 +52,12 @@ impl<G> CarryOver<G> {
 
 /// Tests whether values depend on their predecessors; one observation per round.
 ///
-/// The statistic is that of Kruskal and Wallis (JASA 47, 1952) up to a factor that no order changes, its distribution that over random
-/// shuffles from `seed`. The observed order counts as one of them, so the probability is never
-/// zero (Phipson and Smyth 2010). Ranks do not change when the median is subtracted, so only the
-/// reported deviations show that it is.
+/// The statistic is that of Kruskal and Wallis (JASA 47, 1952) up to a factor that is the same for all
+/// orders, and its distribution is that over random shuffles from `seed`. The observed order counts as one of
+/// them, so the probability is never zero (Phipson and Smyth 2010). Subtracting the median does not change
+/// ranks, so it only affects the reported deviations.
 ///
-/// None where a value is not finite, or all have the same predecessor, so that there is nothing to compare.
+/// None if a value is not finite, or all have the same predecessor, so that there is nothing to compare.
 pub fn carry_over<G: Ord + Clone>(observations: &[(G, f64)], seed: u64) -> Option<CarryOver<G>> {
     let sample = Sample::new(observations.iter().map(|(_, value)| value))?;
     let mut labels: Vec<&G> = observations.iter().map(|(label, _)| label).collect();
@@ -74,7 +75,7 @@ pub fn carry_over<G: Ord + Clone>(observations: &[(G, f64)], seed: u64) -> Optio
 
     let mut ranks = doubled_ranks(sample.values());
     let n = ranks.len() as f64;
-    // Twice the mean of all ranks times the count of a group is what its doubled ranks should sum to.
+    // The doubled ranks of a group should sum to twice the mean of all ranks times the group's count.
     let contributions = |ranks: &[f64]| -> Vec<f64> {
         let mut sums = vec![0.0; counts.len()];
         for (&group, &rank) in group_of.iter().zip(ranks) {
@@ -92,7 +93,7 @@ pub fn carry_over<G: Ord + Clone>(observations: &[(G, f64)], seed: u64) -> Optio
         .unwrap_or(0);
 
     let mut rng = Rng::new(seed);
-    // Sums of the same numbers in another order may differ in the last digits and are still equal.
+    // Sums of the same numbers in another order can differ in the last digits and are still equal.
     let as_large = total * (1.0 - 1e-9);
     let mut reached = 1u32;
     for _ in 0..PERMUTATIONS {
@@ -113,7 +114,7 @@ pub fn carry_over<G: Ord + Clone>(observations: &[(G, f64)], seed: u64) -> Optio
     Some(CarryOver { p: f64::from(reached) / f64::from(PERMUTATIONS + 1), groups, strongest })
 }
 
-/// Twice the rank of each value, ties sharing their mean, so that all are whole.
+/// Twice the rank of each value, with ties sharing their mean, so that all are whole.
 fn doubled_ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_unstable_by(|&a, &b| values[a].total_cmp(&values[b]));
@@ -131,7 +132,7 @@ fn doubled_ranks(values: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    // Named, since the prelude of proptest has a trait of that name.
+    // Named, because proptest's prelude has a trait of that name.
     use crate::stats::Rng;
     use proptest::prelude::*;
 
@@ -153,7 +154,7 @@ mod tests {
         assert_eq!(carry_over(&observations, 1).unwrap(), found);
     }
 
-    /// Two groups of three, wholly apart: 2 of the 20 ways to divide six values are so extreme.
+    /// Two groups of three, completely separate: 2 of the 20 ways to divide six values are as extreme.
     #[test]
     fn the_probability_is_that_of_all_permutations() {
         let observations: Vec<_> = (0..6).map(|i| (i / 3, f64::from(i))).collect();
@@ -184,7 +185,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
 
-        /// Only ranks count: neither the unit nor the zero of the values does.
+        /// Only ranks count, not the unit nor the zero of the values.
         #[test]
         fn units_change_nothing(observations in prop::collection::vec((0u8..4, -99i8..99), 8..30)) {
             let series = |map: fn(f64) -> f64| -> Vec<_> {

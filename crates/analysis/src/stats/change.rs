@@ -1,40 +1,40 @@
 //! Between which values of a series did the level change?
 //!
-//! One value is one run, and runs are what replicates: nothing is assumed of their distribution, only that without a
-//! change any order of them is as likely as any other. A cut of a stretch into two parts is judged by the energy
-//! distance of the parts, E-divisive's statistic (Matteson and James, "A nonparametric approach for multiple change
-//! point analysis of multivariate data", JASA 109, 2014; the distance of Székely and Rizzo, 2004), and the best cut
-//! of a stretch by how often a random order of it has one as good (a permutation test, exact at its level).
-//! Where there is a change, both parts are searched again, each with its share of the level by its length
-//! (Meinshausen, "Hierarchical testing of variable importance", Biometrika 95, 2008).
+//! One value is one run, and runs are the replicates. Nothing is assumed about their distribution, only that
+//! without a change any order of them is as likely as any other. A cut of a stretch into two parts is judged
+//! by the energy distance of the parts, E-divisive's statistic (Matteson and James, "A nonparametric approach
+//! for multiple change point analysis of multivariate data", JASA 109, 2014; the distance of Székely and
+//! Rizzo, 2004), and the best cut of a stretch by how often a random order of it has one as good (a
+//! permutation test, exact at its level). If there is a change, both parts are searched again, each with a
+//! share of the level proportional to its length (Meinshausen, "Hierarchical testing of variable importance",
+//! Biometrika 95, 2008).
 //!
-//! Deliberately absent: trends, which look like changes here, and neighbouring values that resemble each other,
-//! which the test takes for one.
+//! Deliberately absent: trends and correlated neighbours, both of which the test takes for changes.
 
 use super::level::Alpha;
 use super::rng::Rng;
 
-/// One value apart from the others is an outlier; a level has at least two.
+/// A single different value is an outlier; a level has at least two.
 pub const FEWEST_A_SIDE: usize = 2;
-/// The smallest probability that the random orders can give is this share of the level, so that how many
-/// were tried decides little.
+/// The smallest probability that the random orders can give is this share of the level, so the number of
+/// orders hardly affects the result.
 const FINENESS: f64 = 0.1;
-/// Values whose statistic differs by less than rounding does are as good.
+/// Statistics that differ only by rounding are equal.
 const ROUNDING: f64 = 1e-9;
 
-/// A place at which the level changes.
+/// A place where the level changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
     /// The index of the first value of the new level.
     pub at: usize,
-    /// How likely a cut as good is in a random order.
+    /// The probability of a cut as good in a random order.
     pub p: f64,
-    /// The stretch that was searched: the first index, and the one behind the last.
+    /// The stretch that was searched: the first index, and the one after the last.
     pub within: (usize, usize),
 }
 
-/// The changes of a series, in order. Only at `cuts` can it have changed: the indices of first values behind a
-/// possible change, in order; with none given, anywhere. Values must be finite.
+/// The changes of a series, in order. It can only change at `cuts`: the indices of first values after a
+/// possible change, in order; anywhere if none are given. Values must be finite.
 pub fn changes(values: &[f64], cuts: Option<&[usize]>, level: Alpha, rng: &mut Rng) -> Vec<Change> {
     let all: Vec<usize> = (1..values.len()).collect();
     let mut found = Vec::new();
@@ -43,8 +43,8 @@ pub fn changes(values: &[f64], cuts: Option<&[usize]>, level: Alpha, rng: &mut R
     found
 }
 
-/// The fewest values in which a change can be found at a level: those of which only two orders in so many have the
-/// smaller half at one end.
+/// The minimum number of values to find a change at a level: of so many values, only two orders in as many as
+/// the level allows have the smaller half at one end.
 pub fn fewest(level: Alpha) -> usize {
     let mut orders = 1.0;
     let mut count = 1;
@@ -56,7 +56,7 @@ pub fn fewest(level: Alpha) -> usize {
     count
 }
 
-/// How likely parts as different are in a random order of both: the first `at` values and the others.
+/// The probability that parts differ as much in a random order of both: the first `at` values and the others.
 pub fn shifted(values: &[f64], at: usize, rng: &mut Rng, level: Alpha) -> f64 {
     if at == 0 || at >= values.len() {
         return 1.0;
@@ -90,8 +90,8 @@ fn search(
     search(values, cuts, (at, to), level, rng, found);
 }
 
-/// The best cut, and how likely one as good is in a random order. Once it is clear that it is not below the level, no
-/// more orders are tried (Besag and Clifford, "Sequential Monte Carlo p-values", Biometrika 78, 1991).
+/// The best cut, and the probability of one as good in a random order. Once that is clearly above the level,
+/// no more orders are tried (Besag and Clifford, "Sequential Monte Carlo p-values", Biometrika 78, 1991).
 fn probability(values: &[f64], cuts: &[usize], level: Alpha, rng: &mut Rng) -> Option<(usize, f64)> {
     let (cut, best) = best_cut(values, cuts)?;
     if best <= 0.0 {
@@ -113,12 +113,12 @@ fn probability(values: &[f64], cuts: &[usize], level: Alpha, rng: &mut Rng) -> O
 }
 
 /// The cut with the largest statistic: mk/(m+k) times the energy distance of the m values before it and the k
-/// behind it.
+/// after it.
 fn best_cut(values: &[f64], cuts: &[usize]) -> Option<(usize, f64)> {
     let distance = |one: usize, other: usize| (values[one] - values[other]).abs();
     let count = values.len();
     let total: f64 = (0..count).map(|one| (0..one).map(|other| distance(one, other)).sum::<f64>()).sum();
-    // Sums over pairs: both before the cut, one on each side, both behind.
+    // Sums over pairs: both before the cut, one on each side, both after it.
     let (mut before, mut across) = (0.0, 0.0);
     let mut best: Option<(usize, f64)> = None;
     let mut cuts = cuts.iter().peekable();
@@ -145,7 +145,7 @@ fn best_cut(values: &[f64], cuts: &[usize]) -> Option<(usize, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    // Named, since the prelude of proptest has a trait of that name.
+    // Named, because proptest's prelude has a trait of that name.
     use crate::stats::Rng;
     use proptest::prelude::*;
 
@@ -182,7 +182,7 @@ mod tests {
         let two = planted(&[(15, 1.0), (15, 1.2), (15, 1.0)], &mut rng);
         let found: Vec<usize> = changes(&two, None, alpha(0.05), &mut rng).iter().map(|one| one.at).collect();
         assert_eq!(found, [15, 30]);
-        // Where it cannot have happened it is told at the nearest place where it can.
+        // If it cannot have happened there, it is reported at the nearest possible place.
         let found = changes(&one, Some(&[6, 12]), alpha(0.05), &mut rng);
         assert!(found.iter().all(|one| one.at == 6 || one.at == 12) && !found.is_empty());
     }
@@ -197,8 +197,8 @@ mod tests {
         }
     }
 
-    /// Series without a change are called changed at most as often as the level allows; with two modes and heavy tails
-    /// too. 400 series at 5 %: 20 expected, and 35 is beyond 99.9 % of a binomial count.
+    /// Series without a change are called changed at most as often as the level allows, also with two modes
+    /// and heavy tails. 400 series at 5 %: 20 expected, and 35 is beyond 99.9 % of a binomial count.
     #[test]
     fn false_alarms_stay_within_the_level() {
         let shapes: [fn(&mut Rng) -> f64; 3] = [
@@ -217,8 +217,8 @@ mod tests {
         }
     }
 
-    /// A step of three deviations among 20 runs is found, and no second one beside it: in at least 90 % of all series.
-    /// Of 200, 167 or fewer would come by chance less than once in a thousand.
+    /// A step of three deviations among 20 runs is found, without a second one, in at least 90 % of all
+    /// series. Of 200, 167 or fewer would happen by chance less than once in a thousand.
     #[test]
     fn steps_are_found_and_nothing_beside_them() {
         let (mut found, mut more) = (0, 0);
@@ -233,7 +233,7 @@ mod tests {
         assert!(more <= 21, "{more} of 200 have a second one; 5 % are 10, and 21 is beyond 99.9 %");
     }
 
-    /// The same two levels under another order are no change, so a share of them that is called one is the level.
+    /// The same two levels in random order are not a change, so the share that is called one is the level.
     #[test]
     fn a_given_cut_is_tested_at_its_level() {
         let level = alpha(0.05);

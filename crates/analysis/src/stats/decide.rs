@@ -1,10 +1,10 @@
 //! Is it the same, less, more, or not decided?
 //!
-//! Three results and an honest fourth. *Same* is shown, never assumed from a missing difference:
-//! the whole interval must lie within the smallest difference that matters (an equivalence test by
-//! interval inclusion; Westlake 1972, Schuirmann 1987). *Less* and *more* need the whole interval
-//! beyond zero and an estimate that matters. Deliberately absent: which direction is good
-//! (slower or faster), and suspicion; both belong to the caller.
+//! *Same* is shown, never assumed from a missing difference: the whole interval must be within the smallest
+//! difference that matters (an equivalence test by interval inclusion; Westlake 1972, Schuirmann 1987).
+//! *Less* and *more* need the whole interval beyond zero and an estimate that matters. Anything else is
+//! undecided. Deliberately absent: which direction is good (slower or faster), and suspicion; the caller
+//! knows both.
 
 use super::level::Alpha;
 use super::level::min_rounds;
@@ -24,14 +24,14 @@ impl Margin {
     pub fn new(absolute: f64, relative: f64) -> Result<Margin, String> {
         let usable = |part: f64| part.is_finite() && part >= 0.0;
         (usable(absolute) && usable(relative)).then_some(Margin { absolute, relative }).ok_or_else(|| {
-            format!("a margin of {absolute} or {relative} of the baseline is not possible: both must be finite and not negative")
+            format!("a margin of {absolute} or {relative} of the baseline is not valid: both must be finite and not negative")
         })
     }
 
-    /// A margin that is known when the program is built.
+    /// A margin that is known at compile time.
     ///
     /// # Panics
-    /// On what [`Margin::new`] refuses; at compile time, where it is used in a constant.
+    /// On what [`Margin::new`] rejects; at compile time if it is used in a constant.
     pub const fn fixed(absolute: f64, relative: f64) -> Margin {
         assert!(absolute >= 0.0 && absolute.is_finite() && relative >= 0.0 && relative.is_finite());
         Margin { absolute, relative }
@@ -48,28 +48,28 @@ impl Margin {
     }
 }
 
-/// What the rounds allow one to say about a difference.
+/// What the rounds show about a difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Decision {
-    /// The whole interval lies within the margin (its ends included), even if it excludes zero.
+    /// The whole interval is within the margin (its ends included), even if it excludes zero.
     Same,
-    /// The whole interval lies below zero, and the estimate below minus the margin.
+    /// The whole interval is below zero, and the estimate below minus the margin.
     Less,
-    /// The whole interval lies above zero, and the estimate above the margin.
+    /// The whole interval is above zero, and the estimate above the margin.
     More,
     /// Neither.
     Undecided {
-        /// Half the width of the interval: an effect of this size would just have been seen.
+        /// Half the width of the interval: the program would just have seen an effect of this size.
         smallest_visible: f64,
-        /// What a new run would need. `None` when no number of rounds is foreseeable, because the
-        /// estimate lies on the margin itself.
+        /// What a new run would need. `None` if no number of rounds can be predicted, because the
+        /// estimate is on the margin itself.
         new_run: Option<NewRun>,
     },
-    /// Too few rounds for an interval at this level: show the points, give no verdict.
+    /// Too few rounds for an interval at this level: the points are shown without a verdict.
     TooFew {
         /// Complete rounds.
         have: usize,
-        /// Complete rounds that the level asks for.
+        /// Complete rounds that the level needs.
         need: usize,
     },
 }
@@ -77,10 +77,10 @@ pub enum Decision {
 /// The size of a new run that would probably decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct NewRun {
-    /// Rounds in all, not added to those there are: a run that is extended after a look is only
+    /// Rounds in all, not in addition to those there are: a run that is extended after a look is only
     /// exploratory. Saturates for hopeless cases.
     pub rounds: usize,
-    /// What they would show if the estimate stays where it is.
+    /// What they would show if the estimate does not change.
     pub goal: Goal,
 }
 
@@ -88,20 +88,20 @@ pub struct NewRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Goal {
-    /// That the difference does not matter: the interval comes to lie within the margin.
+    /// That the difference does not matter: the interval is within the margin.
     Same,
     /// That there is a difference: the interval leaves zero.
     Difference,
 }
 
-/// A difference with everything that the decision about it rests on.
+/// A difference with everything that its decision is based on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
     /// Median of the paired differences, with interval.
     pub difference: Estimate,
     /// The smallest difference that matters, in the unit of the metric.
     pub matters: f64,
-    /// What follows.
+    /// The conclusion.
     pub decision: Decision,
 }
 
@@ -112,7 +112,7 @@ pub fn compare(pairs: &Pairs, margin: Margin, alpha: Alpha) -> Comparison {
     Comparison { difference, matters, decision: decide(&difference, matters) }
 }
 
-/// Decides about a difference; `matters` is the smallest one that does, in the same unit. A
+/// Decides about a difference; `matters` is the smallest one that matters, in the same unit. A
 /// negative one counts as 0.
 pub fn decide(difference: &Estimate, matters: f64) -> Decision {
     let Some(interval) = difference.interval else {
@@ -134,17 +134,17 @@ pub fn decide(difference: &Estimate, matters: f64) -> Decision {
     }
 }
 
-/// How many rounds would decide, if the estimate e stayed and each end kept its side.
+/// How many rounds would decide, if the estimate e did not change and each end kept its side.
 ///
 /// The ends of a median's interval approach it like 1/√n, since k ≈ n/2 − z·√n/2. So an end at
 /// distance d after n rounds is at d·√(n/n′) after n′, and to bring it within r of the estimate
 /// takes n′ = n·(d/r)².
-/// - e beyond the margin: only zero is in the way, so the end facing zero must come within
+/// - e beyond the margin: only zero is in the way, so the end facing zero must be within
 ///   r = |e|. The goal is a difference.
-/// - e inside the margin M: the lower end must come within r = M + e and the upper one within
+/// - e inside the margin M: the lower end must be within r = M + e and the upper one within
 ///   r = M − e; the farther of the two decides. The goal is *same*.
 ///
-/// This is planning, not inference: e itself will move, so it succeeds about as often as not when
+/// This is planning, not inference: e itself will move, so it succeeds about half of the time if
 /// the effect is as large as it looks now.
 fn new_run(difference: &Estimate, interval: &Interval, matters: f64) -> Option<NewRun> {
     let estimate = difference.value;
@@ -154,14 +154,14 @@ fn new_run(difference: &Estimate, interval: &Interval, matters: f64) -> Option<N
     } else if estimate < -matters {
         (Goal::Difference, above / -estimate)
     } else {
-        // An end that already lies at the estimate needs no room (0/0 would be no number).
+        // An end at the estimate itself needs no room (0/0 would be NaN).
         let shrink = |reach: f64, room: f64| if reach > 0.0 { reach / room } else { 0.0 };
         let widest = shrink(below, matters + estimate).max(shrink(above, matters - estimate));
         (Goal::Same, widest)
     };
     let rounds = difference.rounds as f64 * shrink * shrink;
     rounds.is_finite().then(|| NewRun {
-        // One more than the whole part: an interval that just touches zero does not leave it.
+        // One more than the whole part, since an interval that just touches zero does not exclude it.
         rounds: (rounds.floor() as usize).saturating_add(1),
         goal,
     })
@@ -203,15 +203,15 @@ mod tests {
 
     #[test]
     fn undecided_says_what_a_new_run_would_need() {
-        // Twice as far as zero is: four times the rounds, and one so as not to touch it.
+        // Twice as far as zero: four times the rounds, and one more to exclude it.
         let decision = decide(&estimate(-2.0, 2.0, 3.0), 1.0);
         let difference = NewRun { rounds: 81, goal: Goal::Difference };
         assert_eq!(decision, Decision::Undecided { smallest_visible: 2.5, new_run: Some(difference) });
-        // The upper end is 3 away and may be 1.5: four times the rounds.
+        // The upper end is 3 away and can be 1.5 away: four times the rounds.
         let decision = decide(&estimate(-1.0, 0.5, 3.5), 2.0);
         let same = NewRun { rounds: 81, goal: Goal::Same };
         assert_eq!(decision, Decision::Undecided { smallest_visible: 2.25, new_run: Some(same) });
-        // On the margin no number of rounds is foreseeable.
+        // On the margin no number of rounds can be predicted.
         let decision = decide(&estimate(0.5, 1.0, 1.5), 1.0);
         assert_eq!(decision, Decision::Undecided { smallest_visible: 0.5, new_run: None });
     }

@@ -1,9 +1,9 @@
 //! Do the values rise or fall over the rounds?
 //!
-//! Shuffled rounds and paired differences cancel a drift of the whole machine, but a reader must
-//! know that it was there. Deliberately absent: removing the drift, and steps or waves, which are
-//! no trend. The test takes rounds as independent; when neighbours resemble each other, it calls
-//! that drift too often.
+//! Shuffled rounds and paired differences cancel a drift of the whole machine, but readers must
+//! know about it. Deliberately absent: removing the drift, and steps or waves, which are
+//! not trends. The test assumes independent rounds; if neighbours are correlated, it finds
+//! drift too often.
 
 use std::num::NonZeroU64;
 
@@ -14,16 +14,16 @@ use super::sample::Sample;
 /// Fewer rounds cannot reach 5 % in any order: of the 5! orders of five, two are monotone (1.7 %),
 /// of the 4! orders of four also two (8.3 %).
 const FEWEST_ROUNDS: usize = 5;
-/// Up to so many rounds the slope comes from all pairs (two million), beyond from a sample.
+/// Up to so many rounds the slope is from all pairs (two million), above that from a sample.
 const ALL_PAIRS: usize = 2000;
-/// How many pairs that sample has. Its median stands within 0.1 % of all pairs from the middle (two
+/// The number of pairs in that sample. The rank of its median is within 0.1 % of all pairs from the middle (two
 /// standard deviations of a share of one half).
 const SAMPLED_PAIRS: usize = 1_000_000;
 
 /// A trend over the rounds, and the evidence for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
-    /// How many rounds have a value.
+    /// The number of rounds with a value.
     pub rounds: usize,
     /// Two-sided probability of an order at least as monotone by chance.
     pub p: f64,
@@ -35,14 +35,14 @@ pub struct Drift {
     pub relative: Option<f64>,
 }
 
-/// Looks for a trend in a series, one value per round in the order of measuring; `None` is a round
+/// Looks for a trend in a series, one value per round in order of measurement; `None` is a round
 /// without a value.
 ///
 /// The probability is that of the Mann–Kendall test (Mann 1945, Kendall 1948) with ties, by its
 /// normal approximation with continuity correction; the slope is that of Theil (1950) and Sen
 /// (1968), the median slope over all pairs of rounds.
 ///
-/// None where fewer than five rounds have a value, or one of them is not finite.
+/// None if fewer than five rounds have a value, or one of them is not finite.
 pub fn drift(series: &[Option<f64>]) -> Option<Drift> {
     let (rounds, values): (Vec<usize>, Vec<f64>) =
         series.iter().enumerate().filter_map(|(round, value)| value.map(|value| (round, value))).unzip();
@@ -68,18 +68,18 @@ fn mann_kendall(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     let falling = sort_counting_inversions(&mut sorted);
     let pairs = |count: usize| count as f64 * (count as f64 - 1.0) / 2.0;
-    // Variance of S under exchangeability is n(n−1)(2n+5)/18, and the same for each tie is lost.
+    // Under exchangeability, the variance of S is n(n−1)(2n+5)/18, less the same for each tie.
     let variance = |count: usize| pairs(count) * (2.0 * count as f64 + 5.0) / 9.0;
     let ties = || sorted.chunk_by(|a, b| a == b).map(<[f64]>::len);
     let tied: f64 = ties().map(pairs).sum();
     let rising_minus_falling = pairs(values.len()) - tied - 2.0 * falling as f64;
     let deviation = (variance(values.len()) - ties().map(variance).sum::<f64>()).sqrt();
-    // S moves in steps of 2 (Kendall's correction by 1), and 0 is as likely as can be.
+    // S moves in steps of 2 (Kendall's correction by 1), and nothing is more likely than 0.
     let beyond = rising_minus_falling.abs() - 1.0;
     if beyond <= 0.0 || deviation == 0.0 { 1.0 } else { normal::two_sided(beyond / deviation) }
 }
 
-/// Sorts by merging and counts the pairs that stood in descending order (Knight 1966).
+/// Sorts by merging and counts the pairs that were in descending order (Knight 1966).
 fn sort_counting_inversions(values: &mut [f64]) -> u64 {
     if values.len() < 2 {
         return 0;
@@ -100,7 +100,7 @@ fn sort_counting_inversions(values: &mut [f64]) -> u64 {
         }
     }
     merged.extend_from_slice(&values[i..middle]);
-    // What is left on the right already stands at its place.
+    // The rest on the right is already in place.
     values[..merged.len()].copy_from_slice(&merged);
     inversions
 }
@@ -112,8 +112,8 @@ fn theil_sen(rounds: &[usize], values: &[f64]) -> f64 {
     let slopes: Vec<f64> = if n <= ALL_PAIRS {
         (0..n).flat_map(|j| (0..j).map(move |i| (i, j))).map(|(i, j)| slope(i, j)).collect()
     } else {
-        // A fixed seed: the same data give the same slope. Two different rounds each time, by
-        // drawing the second from one fewer and stepping over the first.
+        // A fixed seed: the same data give the same slope. The second round of a pair is drawn from one
+        // fewer, stepping over the first, so that the two are different.
         let mut rng = Rng::new(0x7468_6569_6c73_656e);
         let others = NonZeroU64::MIN.saturating_add(n as u64 - 2);
         (0..SAMPLED_PAIRS)
@@ -130,7 +130,7 @@ fn theil_sen(rounds: &[usize], values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    // Named, since the prelude of proptest has a trait of that name.
+    // Named, because proptest's prelude has a trait of that name.
     use crate::stats::Rng;
     use proptest::prelude::*;
 

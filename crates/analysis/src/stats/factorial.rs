@@ -1,15 +1,15 @@
 //! What does each of several factors do, alone and together with others?
 //!
-//! All combinations of k factors with two levels are measured in every round. For an effect of the factors
-//! in a set S, each combination has the sign that is the product of −1 (first level) and +1 (second level) over
-//! S, and the *contrast* of a round is the sum of the signed values over 2^(k − |S|). So a main effect is
-//! the mean at the second level minus the mean at the first; an interaction of two is the difference of two
-//! such differences, averaged over the other factors; one of three the difference of two of those. (Textbooks
-//! divide by 2^(k − 1) throughout, which makes an interaction of two half of that: Box, Hunter and Hunter,
-//! "Statistics for Experimenters", chapter 5.) Rounds are independent replicates of the whole factorial, so the
-//! estimate is the median of the contrasts with its exact interval; nothing is resampled.
+//! All combinations of k factors with two levels are measured in every round. For an effect of the factors in
+//! a set S, the sign of each combination is the product of −1 (first level) and +1 (second level) over S, and
+//! the *contrast* of a round is the sum of the signed values over 2^(k − |S|). So a main effect is the mean
+//! at the second level minus the mean at the first; an interaction of two is the difference of two such
+//! differences, averaged over the other factors; one of three is the difference of two of those. (Textbooks
+//! divide by 2^(k − 1) throughout, which halves an interaction of two: Box, Hunter and Hunter, "Statistics
+//! for Experimenters", chapter 5.) Rounds are independent replicates of the whole factorial, so the estimate
+//! is the median of the contrasts with its exact interval; nothing is resampled.
 //!
-//! A round in which one combination has no value gives no contrast.
+//! A round without a value for one combination gives no contrast.
 
 use super::decide::{Decision, Margin, decide};
 use super::level::Alpha;
@@ -17,24 +17,24 @@ use super::order::Estimate;
 use super::paired::RATIO_FLOORS;
 use super::sample::Sample;
 
-/// An effect with everything that the decision about it rests on.
+/// An effect with everything that its decision is based on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effect {
     /// Median of the contrasts, with interval.
     pub difference: Estimate,
-    /// The same of the logarithms, exponentiated: a ratio, a ratio of ratios … `None` where a value is
-    /// not above zero, or the middle of all is too close to the timer's floor.
+    /// The same for the logarithms, exponentiated: a ratio, a ratio of ratios … `None` if a value is
+    /// not above zero, or the middle of all is too close to the timer's resolution.
     pub ratio: Option<Estimate>,
     /// The smallest effect that matters: the margin at the median of the rounds' means; twice as much for
     /// an interaction of two, since it moves a single combination by half as much, four times for three.
     pub matters: f64,
-    /// What follows: more and less are of the second levels.
+    /// The conclusion; more and less are about the second levels.
     pub decision: Decision,
 }
 
 /// The effect of the factors whose bits are set in `factors`. `cells` are the values by round of each
-/// combination, bit i of its place standing for the second level of factor i. `None` when no round is
-/// complete, or the values are no complete factorial.
+/// combination; bit i of its index means the second level of factor i. `None` if no round is
+/// complete, or the values are not a complete factorial.
 pub fn effect(
     cells: &[&[Option<f64>]],
     factors: usize,

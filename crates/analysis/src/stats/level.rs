@@ -1,15 +1,15 @@
-//! How sure must one comparison be, when there are many?
+//! How sure must one comparison be if there are many?
 //!
-//! The comparisons are fixed in the plan, and one level for all of them together is divided by
-//! their number (Bonferroni): it holds however the comparisons depend on each other, which they
-//! do, because they share a baseline. The same share serves the interval and the verdict.
+//! The plan fixes the comparisons, and one level for all of them together is divided by
+//! their number (Bonferroni). That holds however they depend on each other, and they
+//! do, because they share a baseline. The interval and the verdict use the same share.
 
 /// A two-sided probability of error, above 0 and below 1.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, serde::Serialize)]
 pub struct Alpha(f64);
 
 impl Alpha {
-    /// One in twenty: the level of a whole family unless the plan says otherwise.
+    /// One in twenty: the default level of a whole family.
     pub const FIVE_PERCENT: Alpha = Alpha(0.05);
 
     /// `None` unless the number is above 0 and below 1.
@@ -17,7 +17,7 @@ impl Alpha {
         (alpha > 0.0 && alpha < 1.0).then_some(Alpha(alpha))
     }
 
-    /// What each of so many comparisons may use, so that 5 % is the probability that any of them goes wrong when nothing
+    /// The level of each of so many comparisons, so that the probability of any error is 5 % if nothing
     /// differs; 0 counts as 1.
     pub fn shared_by(comparisons: usize) -> Alpha {
         Alpha(Alpha::FIVE_PERCENT.0 / comparisons.max(1) as f64)
@@ -29,8 +29,8 @@ impl Alpha {
     }
 }
 
-/// The fewest rounds that give an interval at all: the smallest n with 2^(1−n) ≤ alpha, when even
-/// the range of all values would miss the median too often with one fewer.
+/// The minimum number of rounds for an interval: the smallest n with 2^(1−n) ≤ alpha. With one fewer, even
+/// the range of all values would miss the median too often.
 pub fn min_rounds(alpha: Alpha) -> usize {
     let mut rounds = 1;
     let mut error = 1.0;

@@ -1,18 +1,18 @@
-//! Which part of a cost is fixed, and which grows with what is worked on? The line of least squares through
-//! points of several rounds, with the intervals that resampling whole rounds gives (Efron and Tibshirani
-//! 1993, chapter 13: the percentile bootstrap). Rounds are the unit, since what disturbs one disturbs all of
+//! Which part of a cost is fixed, and which grows with the work? The least-squares line through
+//! points of several rounds, with the intervals from resampling whole rounds (Efron and Tibshirani
+//! 1993, chapter 13: the percentile bootstrap). Rounds are the unit, since a disturbance of one affects all
 //! its points. Deliberately absent: tests of whether a line fits.
 
 use super::level::Alpha;
 use super::order::{Estimate, Interval};
 use super::rng::Rng;
 
-/// How many resamples make an interval.
+/// The number of resamples for an interval.
 const RESAMPLES: usize = 2000;
 /// Fewer rounds than these give too few different resamples for an interval.
 const FEWEST_ROUNDS: usize = 6;
 
-/// A line: what is there at zero, and what each unit adds.
+/// A line: the value at zero, and what each unit adds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
     /// The value at zero.
@@ -21,7 +21,7 @@ pub struct Line {
     pub proportional: Estimate,
 }
 
-/// The line of least squares through all points (x, y), given by rounds; none where they have fewer than
+/// The least-squares line through all points (x, y), given by rounds; none if they have fewer than
 /// two different x.
 pub fn line(rounds: &[Vec<(f64, f64)>], rng: &mut Rng, alpha: Alpha) -> Option<Line> {
     let (fixed, slope) = fit(rounds.iter().flatten().copied())?;
@@ -43,7 +43,7 @@ pub fn line(rounds: &[Vec<(f64, f64)>], rng: &mut Rng, alpha: Alpha) -> Option<L
     Some(Line { fixed: estimate(fixed, fixed_ones), proportional: estimate(slope, slopes) })
 }
 
-/// The slope of the line of least squares through points (x, y); none where they have fewer than two different x.
+/// The slope of the least-squares line through points (x, y); none if they have fewer than two different x.
 pub fn slope(points: impl Iterator<Item = (f64, f64)> + Clone) -> Option<f64> {
     fit(points).map(|(_, slope)| slope)
 }
@@ -74,7 +74,7 @@ fn percentiles(mut values: Vec<f64>, alpha: Alpha) -> Option<Interval> {
 mod tests {
     use super::*;
 
-    /// Rounds of points on a line with noise that a round shares, and noise of each point's own.
+    /// Rounds of points on a line, with noise that a round shares and noise of each point.
     fn rounds(count: usize, noise: f64, rng: &mut Rng) -> Vec<Vec<(f64, f64)>> {
         let round = |rng: &mut Rng| {
             let shared = noise * rng.standard_normal();
@@ -101,7 +101,8 @@ mod tests {
             held[0] += usize::from(found.fixed.interval.unwrap().contains(0.3));
             held[1] += usize::from(found.proportional.interval.unwrap().contains(0.05));
         }
-        // 20 rounds make percentile intervals a little narrow: 89 % of 200 is four standard errors below 95 %.
+        // 20 rounds make percentile intervals a little narrow: 89 % of 200 is four standard errors below 95
+        // %.
         assert!(held.iter().all(|held| *held >= 178), "{held:?}");
     }
 

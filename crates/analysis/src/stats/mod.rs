@@ -1,11 +1,11 @@
-//! What the numbers allow one to say: order statistics, paired differences, decisions, warnings.
+//! What the numbers allow us to conclude: order statistics, paired differences, decisions, warnings.
 //!
-//! Everything here is a pure function of numbers and seeds. Deliberately absent: processes,
-//! clocks, files, serialised types, units (this is the only place where a naked `f64` may stand
-//! for a time or a size; the caller knows which), and words for people. Every function is total
-//! once its [`Sample`], [`Alpha`] or [`Margin`] has been built, because those refuse bad values.
+//! Everything here is a pure function of numbers and seeds. Deliberately absent: processes, clocks, files,
+//! serialised types, units (only here may a bare `f64` be a time or a size; the caller knows which), and
+//! wording. Every function is total once its [`Sample`], [`Alpha`] or [`Margin`] has been built, because
+//! those reject bad values.
 //!
-//! The files stand in reading order, and each answers one question.
+//! The files are in reading order, and each answers one question.
 
 pub mod rng;
 

@@ -1,9 +1,8 @@
 //! How large a difference does this machine show between a subject and itself?
 //!
-//! Twins are the same subject under two labels in the same rounds (A/A). What their paired
-//! differences reach is the noise floor: a difference of two other subjects below it is not to
-//! be believed, whatever its interval says.
-
+//! Twins are the same subject under two labels in the same rounds (A/A). The noise floor is how far their
+//! paired differences reach: a difference of two other subjects below it must not be believed, whatever its
+//! interval.
 use super::order::Estimate;
 
 /// The largest difference that twins allow.
@@ -11,16 +10,16 @@ use super::order::Estimate;
 pub struct NoiseFloor {
     /// In the unit of the metric: the end of the interval that is farther from zero.
     pub units: f64,
-    /// As a share of the twins' own median (0.02 is 2 %); `None` when that is zero.
+    /// As a share of the twins' own median (0.02 is 2 %); `None` if that is zero.
     pub relative: Option<f64>,
-    /// Whether zero lies in the intervals. If not, twins differ although they are the same:
+    /// Whether zero is in the intervals. If not, twins differ although they are the same:
     /// a control that moved.
     pub holds_zero: bool,
 }
 
 impl NoiseFloor {
-    /// What one pair of twins shows: their paired difference, and the median of the first of them.
-    /// `None` when they have too few rounds for an interval.
+    /// The result of one pair of twins: their paired difference, and the median of the first of them.
+    /// `None` if they have too few rounds for an interval.
     pub fn of_twins(difference: &Estimate, median: f64) -> Option<NoiseFloor> {
         let interval = difference.interval?;
         let units = interval.farthest_end();
@@ -33,7 +32,7 @@ impl NoiseFloor {
     }
 
     /// The floor of several pairs of twins of one metric: the largest in units, the largest as a
-    /// share (perhaps of another pair), and zero held by all. `None` when there are no twins.
+    /// share (perhaps of another pair), and whether all include zero. `None` if there are no twins.
     pub fn widest(floors: impl IntoIterator<Item = NoiseFloor>) -> Option<NoiseFloor> {
         floors.into_iter().reduce(|a, b| NoiseFloor {
             units: a.units.max(b.units),
@@ -45,7 +44,7 @@ impl NoiseFloor {
         })
     }
 
-    /// Whether a difference, in the unit of the metric, does not rise above the noise.
+    /// Whether a difference, in the unit of the metric, is within the noise.
     pub fn hides(&self, difference: f64) -> bool {
         difference.abs() <= self.units
     }

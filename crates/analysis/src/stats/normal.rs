@@ -1,4 +1,4 @@
-//! How improbable is a normal deviate, and which one is so improbable? (The standard library has no
+//! The probability of a normal deviate, and the deviate for a probability. (The standard library has no
 //! error function.)
 
 /// The probability that a standard normal number is at least as far from zero as `z`: erfc(|z|/√2).
@@ -26,7 +26,7 @@ pub(super) fn two_sided(z: f64) -> f64 {
 }
 
 /// The normal deviate that is exceeded with probability `p`, for p from 10^−300 to ½: the inverse of
-/// half of [`two_sided`], by halving an interval until it is below rounding.
+/// half of [`two_sided`], by bisection to below rounding.
 pub(super) fn exceeded_with(p: f64) -> f64 {
     let (mut low, mut high) = (0.0, 38.0);
     for _ in 0..60 {

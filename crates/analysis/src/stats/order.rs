@@ -1,11 +1,11 @@
 //! Between which two of the measured values does the true median lie?
 //!
-//! Each independent round falls below the median with probability ½, whatever the distribution.
-//! So the number that does is Bin(n, ½), and the interval from the k-th smallest to the k-th
+//! Each independent round is below the median with probability ½, whatever the distribution.
+//! So the number below it is Bin(n, ½), and the interval from the k-th smallest to the k-th
 //! largest value misses the median with probability 2·P(Bin(n, ½) ≤ k−1), exactly for continuous
-//! distributions and at most for others (W. R. Thompson 1936; David and Nagaraja, "Order
-//! Statistics", 3rd edition, section 7.1). No assumption about the shape is made, nothing is
-//! resampled. Deliberately absent: intervals of other quantiles.
+//! distributions and at most that for others (W. R. Thompson 1936; David and Nagaraja, "Order
+//! Statistics", 3rd edition, section 7.1). It assumes nothing about the shape and resamples
+//! nothing. Deliberately absent: intervals of other quantiles.
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
@@ -19,7 +19,7 @@ pub struct MedianRanks {
     pub lower: usize,
     /// Rank of the upper bound: n + 1 − lower.
     pub upper: usize,
-    /// The probability that the interval holds the median; at least 1 − alpha.
+    /// The probability that the interval contains the median; at least 1 − alpha.
     pub coverage: f64,
 }
 
@@ -30,19 +30,19 @@ pub struct Interval {
     pub low: f64,
     /// The upper end; not below `low`.
     pub high: f64,
-    /// The probability with which such an interval holds the median: at least what was asked,
-    /// more because ranks are whole numbers.
+    /// The probability that such an interval contains the median: at least what was asked for,
+    /// and more because ranks are whole numbers.
     pub coverage: f64,
 }
 
 impl Interval {
-    /// Half the distance of the ends: the smallest effect that the rounds could show.
+    /// Half the width: the smallest effect that the rounds could show.
     pub fn half_width(&self) -> f64 {
-        // Halved first, since the distance itself could overflow.
+        // Halved first, since the width itself could overflow.
         self.high / 2.0 - self.low / 2.0
     }
 
-    /// Whether the value lies within, ends included.
+    /// Whether the value is within, ends included.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
@@ -60,13 +60,13 @@ pub struct Estimate {
     pub value: f64,
     /// `None` when there are fewer rounds than [`min_rounds`] of `alpha`.
     pub interval: Option<Interval>,
-    /// How many values stand behind it.
+    /// The number of values.
     pub rounds: usize,
-    /// The two-sided error that the interval was made for, and that a decision inherits.
+    /// The two-sided error of the interval, which a decision inherits.
     pub alpha: Alpha,
 }
 
-/// The value beside the ends of its interval.
+/// The value with the ends of its interval.
 impl Serialize for Estimate {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut fields = to.serialize_struct("Estimate", 6)?;
@@ -81,7 +81,7 @@ impl Serialize for Estimate {
 }
 
 impl Estimate {
-    /// The same on another scale, which rises or falls throughout.
+    /// The same on another scale, which must be monotone.
     pub fn map(self, scale: impl Fn(f64) -> f64) -> Estimate {
         let interval = self.interval.map(|one| {
             let (low, high) = (scale(one.low), scale(one.high));
@@ -105,8 +105,8 @@ impl Estimate {
 
 /// The narrowest exact interval: the largest k with 2·P(Bin(n, ½) ≤ k−1) ≤ alpha.
 ///
-/// `None` when n is too small for any. Takes about √n steps for large n (about 15 µs for a
-/// million); whoever needs the same n and alpha often may keep the result.
+/// `None` if n is too small for any. Takes about √n steps for large n (about 15 µs for a
+/// million); callers that need the same n and alpha often can keep the result.
 pub fn median_ranks(rounds: usize, alpha: Alpha) -> Option<MedianRanks> {
     if rounds < min_rounds(alpha) {
         return None;
@@ -114,10 +114,10 @@ pub fn median_ranks(rounds: usize, alpha: Alpha) -> Option<MedianRanks> {
     let n = rounds as f64;
     let (mut at, mut probability) = lowest_term(rounds, alpha);
     let mut tail = 0.0;
-    // `tail` is P(Bin ≤ at − 1), so while it stays small enough `at` itself is an allowed rank.
+    // `tail` is P(Bin ≤ at − 1), so while it is small enough, `at` itself is an allowed rank.
     loop {
         let next = tail + probability;
-        // The middle is never passed: there the tail would be about a half.
+        // It never passes the middle, where the tail would be about a half.
         if 2.0 * next > alpha.get() || 2 * (at + 1) > rounds {
             break;
         }
@@ -125,21 +125,21 @@ pub fn median_ranks(rounds: usize, alpha: Alpha) -> Option<MedianRanks> {
         probability *= (n - at as f64) / (at as f64 + 1.0);
         at += 1;
     }
-    // Enough rounds have at least the first rank, even where rounding at the very limit denies it.
+    // With enough rounds there is at least the first rank, even if rounding at the very limit denies it.
     let lower = at.max(1);
     Some(MedianRanks { lower, upper: rounds + 1 - lower, coverage: 1.0 - 2.0 * tail })
 }
 
-/// Where to begin summing P(Bin(n, ½) = j): a j and its probability, below which all terms
+/// Where to start summing P(Bin(n, ½) = j): a j with its probability, below which all terms
 /// together are negligible.
 fn lowest_term(rounds: usize, alpha: Alpha) -> (usize, f64) {
-    // Up to here 2^−n is a normal number, and as long as the binomial coefficients fit 53 bits
+    // Up to here 2^−n is a normal number, and while the binomial coefficients fit into 53 bits
     // everything that follows is exact.
     if rounds <= 1000 {
         return (0, 0.5f64.powi(rounds as i32));
     }
-    // Beyond, walk down from the middle until a term is 10^−20 of what is allowed. The sum of all
-    // terms below that one is a few dozen times as large at most.
+    // Above, walk down from the middle until a term is 10^−20 of what is allowed. The sum of all
+    // terms below it is at most a few dozen times as large.
     let negligible = alpha.get() * 1e-20;
     let n = rounds as f64;
     let mut at = rounds / 2;
@@ -158,7 +158,7 @@ fn central_term(rounds: usize) -> f64 {
     let m = rounds.div_ceil(2) as f64;
     let x = 1.0 / m;
     let series = 1.0 + x * (-1.0 / 8.0 + x * (1.0 / 128.0 + x * (5.0 / 1024.0 - x * 21.0 / 32768.0)));
-    // For odd n = 2m − 1 the term C(n, m−1)/2^n equals C(2m, m)/4^m, for even n it is that itself.
+    // For odd n = 2m − 1 the term C(n, m−1)/2^n equals C(2m, m)/4^m; for even n it is that itself.
     series / (std::f64::consts::PI * m).sqrt()
 }
 
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Known from tables (Conover, "Practical Nonparametric Statistics", sign test, α = 0.05).
+    /// Values from tables (Conover, "Practical Nonparametric Statistics", sign test, α = 0.05).
     #[test]
     fn ranks_are_those_of_the_tables() {
         for (n, k) in [(6, 1), (8, 1), (9, 2), (10, 2), (15, 4), (20, 6), (25, 8), (30, 10), (50, 18)] {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     /// By the normal approximation with its error bound (Berry and Esseen): the rank of a million
-    /// rounds lies within one of n/2 − z·√n/2, z being the normal quantile of alpha.
+    /// rounds is within one of n/2 − z·√n/2, where z is the normal quantile of alpha.
     #[test]
     fn a_million_rounds_work() {
         for (level, z) in [(0.05, 1.959_963_984_540_054), (0.0005, 3.480_756_404_346_17)] {

@@ -1,17 +1,17 @@
-//! Which values stand apart?
+//! Which values are far from the others?
 //!
-//! They are named and counted, never dropped: a spike is part of what a person gets. The median
-//! and the decisions do not need them gone.
+//! They are named and counted, never dropped: a spike is part of what users get. The median
+//! and the decisions do not need them removed.
 
 use std::ops::RangeInclusive;
 
 use super::sample::Sample;
 
-/// What is not far from the values of a sample: from 3 interquartile ranges below the quartiles to as many above.
+/// The range of values that are not outliers: from 3 interquartile ranges below the quartiles to 3 above.
 ///
 /// These fences are Tukey's outer ones ("Exploratory Data Analysis", 1977). `resolution` is the smallest
-/// step that the instrument can show, in the unit of the sample (0 when unknown): when more
-/// than half of the values are the same tick, the next tick is no outlier.
+/// step that the instrument can show, in the unit of the sample (0 if unknown): if more
+/// than half of the values are the same tick, the next tick is not an outlier.
 pub fn outer_fences(sample: &Sample, resolution: f64) -> RangeInclusive<f64> {
     let [first, third] = sample.quantiles([0.25, 0.75]);
     let far = 3.0 * (third - first).max(resolution);
@@ -28,7 +28,8 @@ mod tests {
         values.iter().filter(|value| !fences.contains(value)).count()
     }
 
-    /// Quartiles 3 and 7, so the fences stand at −9 and 19; another value moves them to 3.25 and 7.75, or 2.25 and 6.75.
+    /// Quartiles 3 and 7, so the fences are at −9 and 19; another value moves the quartiles to 3.25 and 7.75,
+    /// or 2.25 and 6.75.
     #[test]
     fn fences_stand_where_tukey_put_them() {
         let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0];

@@ -8,7 +8,7 @@ use super::level::Alpha;
 use super::order::Estimate;
 use super::sample::Sample;
 
-/// A ratio means something only when the baseline is at least this many times the timer's floor.
+/// A ratio is only meaningful if the baseline is at least this many times the timer's resolution.
 pub const RATIO_FLOORS: f64 = 10.0;
 
 /// Two series, one value per round, reduced to the rounds that have both.
@@ -23,8 +23,8 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Pairs the values of the same round, where `None` is a round without one. None where no round has both values, or
-    /// one of them, or a difference, is not a finite number.
+    /// Pairs the values of the same round; `None` is a round without one. None if no round has both values,
+    /// or if a value or a difference is not a finite number.
     pub fn align(baseline: &[Option<f64>], subject: &[Option<f64>]) -> Option<Pairs> {
         let is_finite = |series: &[Option<f64>]| series.iter().flatten().all(|value| value.is_finite());
         if baseline.len() != subject.len() || !is_finite(baseline) || !is_finite(subject) {
@@ -37,7 +37,7 @@ impl Pairs {
                 series.push(value);
             }
         }
-        // A difference of two finite values may be too large for a number.
+        // The difference of two finite values can overflow.
         let [baseline, subject, differences] = kept.map(Sample::new);
         Some(Pairs { baseline: baseline?, subject: subject?, differences: differences? })
     }
@@ -51,10 +51,10 @@ impl Pairs {
     /// interval, both exponentiated. With an even count this is the geometric mean of the two
     /// ratios in the middle. `timer_floor` is in the unit of the values.
     ///
-    /// None where the baseline is too close to what the timer can resolve, a value is not above zero, or the ratio is
-    /// too large for a number.
+    /// None if the baseline is too close to the timer's resolution, a value is not above zero, or the ratio
+    /// overflows.
     pub fn ratio(&self, timer_floor: f64, alpha: Alpha) -> Option<Estimate> {
-        // The positive form, so that a floor that is not a number gives no ratio either.
+        // Written so that a NaN floor gives no ratio either.
         let is_clear_of_floor = self.baseline.median() >= RATIO_FLOORS * timer_floor;
         let sides = [self.baseline.values(), self.subject.values()];
         if !is_clear_of_floor || sides.into_iter().flatten().any(|value| *value <= 0.0) {
@@ -95,12 +95,12 @@ mod tests {
         for (baseline, subject) in [(&one[..], &[][..]), (&one, &[None]), (&[], &[])] {
             assert_eq!(Pairs::align(baseline, subject), None);
         }
-        // A bad value is refused even in a round that would not be paired.
+        // A bad value is rejected even in a round that would not be paired.
         assert_eq!(Pairs::align(&[None, Some(1.0)], &[Some(f64::NAN), Some(1.0)]), None);
         assert_eq!(Pairs::align(&full(&[-f64::MAX]), &full(&[f64::MAX])), None);
     }
 
-    /// The median of differences is not the difference of medians: here 1 against −10.
+    /// The median of differences is not the difference of medians: here 1 and −10.
     #[test]
     fn the_difference_is_taken_within_each_round() {
         let pairs = Pairs::align(&full(&[10.0, 20.0, 30.0]), &full(&[11.0, 0.0, 31.0])).unwrap();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     proptest! {
-        /// Swapping the sides turns the sign of a difference and inverts a ratio, intervals too.
+        /// Swapping the sides changes the sign of a difference and inverts a ratio, intervals too.
         #[test]
         fn swapping_sides_mirrors_the_result(values in prop::collection::vec((1.0..1e6, 1.0..1e6), 1..60)) {
             let (a, b): (Vec<_>, Vec<_>) = values.iter().map(|&(a, b)| (Some(a), Some(b))).unzip();
@@ -139,7 +139,7 @@ mod tests {
             prop_assert!((x.value * y.value - 1.0).abs() < 1e-9);
         }
 
-        /// What shifts a whole round alike is not seen.
+        /// A shift of a whole round is not seen.
         #[test]
         fn a_disturbance_of_the_whole_round_cancels(values in prop::collection::vec((0i32..1000, 0i32..1000, 0i32..100_000), 1..60)) {
             let series = |value: fn(&(i32, i32, i32)) -> i32| -> Vec<_> {

@@ -1,34 +1,34 @@
-//! How many rounds make an interval as narrow as is wanted?
+//! How many rounds make an interval as narrow as asked for?
 //!
 //! The interval of a median runs from the k-th smallest of n paired differences to the k-th largest
-//! (`order`). Of a normal distribution with standard deviation σ, half of that distance is expected
-//! to be σ·z(n, k), where z(n, k) = Φ⁻¹((n − k + 5/8)/(n + 1/4)) (Blom, "Statistical Estimates and
-//! Transformed Beta-Variables", 1958). The same formula, read backwards, takes σ from a pilot: from two
+//! (`order`). For a normal distribution with standard deviation σ, the expected half of that distance
+//! is σ·z(n, k), where z(n, k) = Φ⁻¹((n − k + 5/8)/(n + 1/4)) (Blom, "Statistical Estimates and
+//! Transformed Beta-Variables", 1958). The same formula, solved for σ, takes it from a pilot: from two
 //! symmetrical order statistics near the outer tenths, which say nearly as much as all values would, and
 //! which a single spike does not move.
 //!
-//! Both distances vary from run to run, so that a number of rounds for which the expected width is just
+//! Both distances vary from run to run, so a number of rounds for which the expected width is just
 //! right would miss it every second time (Kupper and Hafner, "How appropriate are popular sample size
-//! formulas?", 1989). Therefore what is compared with the wish is the width that four runs of five
-//! keep: the expected one times exp(0.84·τ), where τ² is the sum of the relative variances of both
+//! formulas?", 1989). Therefore the width that four runs of five keep must meet the precision asked for:
+//! the expected one times exp(0.84·τ), where τ² is the sum of the relative variances of both
 //! distances, by the asymptotic variance of order statistics (David and Nagaraja, section 10.3).
 //!
-//! This is planning: a pilot that saw no spikes knows of none. What was reached is read from the run.
+//! This is planning: a pilot without spikes cannot predict them. The precision reached is read from the run.
 
 use super::level::Alpha;
 use super::normal::{density, exceeded_with};
 use super::order::median_ranks;
 use super::sample::Sample;
 
-/// The fewest values that tell how much they spread.
+/// The minimum number of values that show how much they spread.
 const FEWEST_PILOT_ROUNDS: usize = 5;
 /// The standard normal deviate that four of five stay below.
 const FOUR_OF_FIVE: f64 = 0.841_621_233_572_914_2;
 
-/// How much paired differences spread, as a pilot shows it.
+/// The spread of paired differences in a pilot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The standard deviation of the normal distribution that would spread as much, in the unit of the
+    /// The standard deviation of a normal distribution with the same spread, in the unit of the
     /// sample.
     pub deviation: f64,
     /// The relative variance of that figure over pilots like this one.
@@ -36,7 +36,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The spread of a pilot's values; `None` when they are too few.
+    /// The spread of a pilot's values; `None` if they are too few.
     pub fn of(pilot: &Sample) -> Option<Spread> {
         let rounds = pilot.count();
         if rounds < FEWEST_PILOT_ROUNDS {
@@ -48,8 +48,8 @@ impl Spread {
         Some(Spread { deviation, variance: relative_variance(rounds, rank) })
     }
 
-    /// Half the width of the interval of the median that four of five runs of so many rounds keep; `None`
-    /// when there is no interval at this level.
+    /// Half the width of the interval of the median that four of five runs with so many rounds keep; `None`
+    /// if there is no interval at this level.
     pub fn kept(&self, rounds: usize, alpha: Alpha) -> Option<f64> {
         let rank = median_ranks(rounds, alpha)?.lower;
         let variance = self.variance + relative_variance(rounds, rank);
@@ -57,8 +57,8 @@ impl Spread {
     }
 }
 
-/// Those of some spreads that no other one covers, being at least as wide and as uncertain: whatever they
-/// keep, all keep.
+/// The spreads that no other covers by being at least as wide and as uncertain: a width that these keep, all
+/// keep.
 pub fn decisive(mut spreads: Vec<Spread>) -> Vec<Spread> {
     spreads.sort_by(|one, other| other.deviation.total_cmp(&one.deviation));
     let mut kept: Vec<Spread> = Vec::new();
@@ -71,13 +71,13 @@ pub fn decisive(mut spreads: Vec<Spread>) -> Vec<Spread> {
 }
 
 /// Half the expected distance of the k-th smallest and the k-th largest of n standard normal values;
-/// a little above zero where the two meet in the middle.
+/// a little above zero if the two meet in the middle.
 fn half_distance(rounds: usize, rank: usize) -> f64 {
     let (n, k) = (rounds as f64, rank as f64);
     exceeded_with(((k - 0.375) / (n + 0.25)).min(0.499_999))
 }
 
-/// The variance of that distance over its square: p(1 − 2p)/(2nφ²z²) with p = k/(n + 1).
+/// The relative variance of that distance: p(1 − 2p)/(2nφ²z²) with p = k/(n + 1).
 fn relative_variance(rounds: usize, rank: usize) -> f64 {
     let (n, k) = (rounds as f64, rank as f64);
     let p = (k / (n + 1.0)).min(0.499_999);

@@ -1,43 +1,43 @@
 //! What would a CPU quota do to a load if nothing else took time?
 //!
-//! The model is the kernel's rule without the kernel's own work: at the beginning of each period the
-//! budget is filled up again; what runs takes from it, on all CPUs together; when it is used up, what
-//! wants to run waits for the next period. Numbers of it are computed by going exactly from event to
-//! event, in whole nanoseconds, over a window that begins with a period, as the probe's does.
+//! The model is the kernel's rule without the kernel's own work: at the beginning of each period the budget
+//! is refilled; everything that runs takes from it, on all CPUs together; once it is used up, whatever wants
+//! to run waits for the next period. Its numbers are computed exactly from event to event, in whole
+//! nanoseconds, over a window that begins with a period, as the probe's does.
 //!
-//! Some have a closed form, to which the tests hold the replay. A load that never ends, on `k` CPUs
-//! under a quota `Q` of each period `P`, uses `min(k, Q/P)` CPUs and waits `P − Q/k` in each period. Bursts of
-//! work `w` every `T` are never late when `w ≤ Q` and `T = P`. When `w/T > Q/P`, each waits `w·P/Q − T` longer
-//! than the one before: there is no latency to be told, only how fast it grows.
+//! Some have a closed form, which the tests compare with the replay. A load that never ends, on `k` CPUs
+//! under a quota `Q` of each period `P`, uses `min(k, Q/P)` CPUs and waits `P − Q/k` in each period. Bursts
+//! of work `w` every `T` are never late if `w ≤ Q` and `T = P`. If `w/T > Q/P`, each waits `w·P/Q − T` longer
+//! than the one before: then there is no typical latency, only the speed at which it grows.
 //!
-//! The kernel adds up waiting time over the run queues, one a CPU, on which something waits; so does this.
-//! Deliberately absent: slices (the budget is handed to CPUs in pieces of 5 ms, so that a period can
-//! borrow from the next), other load on the machine, and everything random.
+//! The kernel adds up waiting time over the run queues, one per CPU, on which something waits; so does this.
+//! Deliberately absent: slices (CPUs get the budget in pieces of 5 ms, so that a period can borrow from the
+//! next), other load on the machine, and everything random.
 
-/// How much CPU time a cgroup may use in each period; in nanoseconds.
+/// How much CPU time a cgroup can use in each period; in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     /// CPU time in each period, of all CPUs together; above 0.
     pub each: u64,
     /// The period; above 0.
     pub period: u64,
-    /// How much unused time of earlier periods may be used on top; usually 0.
+    /// How much unused time of earlier periods can be used in addition; usually 0.
     pub burst: u64,
 }
 
-/// What each thread asks for; in nanoseconds.
+/// The demand of each thread; in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// All that it can get.
+    /// As much as it can get.
     Continuous,
-    /// So much CPU time each time that so much time has passed, whether or not the last is done.
+    /// A fixed amount of CPU time at a fixed interval, whether or not the last is done.
     Bursts {
         /// CPU time; above 0.
         work: u64,
         /// From one intended start to the next; above 0.
         every: u64,
     },
-    /// All that it can get until so much time has passed on the clock, then nothing, then again.
+    /// As much as it can get until a fixed time has passed on the clock, then nothing, then again.
     Alternating {
         /// Time on the clock until it stops, from its real start; above 0.
         busy: u64,
@@ -46,35 +46,36 @@ pub enum Load {
     },
 }
 
-/// A load on threads that all do the same, on CPUs that do nothing else.
+/// A load of equal threads, on CPUs that do nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// What each thread asks for.
+    /// The demand of each thread.
     pub load: Load,
-    /// How many threads; above 0.
+    /// The number of threads; above 0.
     pub threads: u64,
-    /// How many CPUs they may use; above 0.
+    /// The number of CPUs that they can use; above 0.
     pub cpus: u64,
 }
 
-/// Whether work is done as fast as it comes.
+/// Whether work is done as fast as it arrives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Backlog {
-    /// Nothing is left over for long.
+    /// The backlog stays bounded.
     Bounded,
-    /// Demand and quota are nearer to each other than [`TOLERANCE`]: what is not in the model decides.
+    /// Demand and quota are closer to each other than [`TOLERANCE`]: what is not in the model decides.
     AtTheEdge,
     /// Each burst waits this many seconds longer than the one before.
     Grows(f64),
 }
 
-/// The model is held to one percent; a demand that is nearer to its quota is neither above nor below.
+/// The model is accurate to one percent; a demand closer than that to its quota is neither above nor below
+/// it.
 pub const TOLERANCE: f64 = 0.01;
 
-/// Of fewer bursts than these the 99th percentile is next to the longest, or the longest itself.
+/// With fewer bursts, the 99th percentile is next to the longest, or the longest itself.
 pub const FEWEST_FOR_A_TAIL: usize = 100;
 
-/// What the model says of a window.
+/// The model's result for a window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ideal {
     /// CPU time used, in nanoseconds, by all threads.
@@ -84,11 +85,11 @@ pub struct Ideal {
     pub periods: Option<u64>,
     /// Those at whose end something waited.
     pub throttled: u64,
-    /// Time of waiting for the budget, added up over run queues, in nanoseconds.
+    /// Time spent waiting for the budget, added up over run queues, in nanoseconds.
     pub throttled_time: u64,
-    /// Of each burst that was done in the window, from its intended start to its end, in nanoseconds.
+    /// For each burst finished in the window, from its intended start to its end, in nanoseconds.
     pub latencies: Vec<u64>,
-    /// Bursts whose intended start had come and which were not done at the end.
+    /// Bursts that were due but not finished at the end.
     pub waiting: u64,
     /// Whether the backlog grows.
     pub backlog: Backlog,
@@ -100,14 +101,14 @@ impl Ideal {
         self.periods.filter(|periods| *periods > 0).map(|periods| self.throttled as f64 / periods as f64)
     }
 
-    /// Waiting in each throttled period, in seconds; none where no period was.
+    /// Waiting in each throttled period, in seconds; none if no period was throttled.
     pub fn throttled_per_period(&self) -> Option<f64> {
         (self.throttled > 0).then(|| self.throttled_time as f64 / 1e9 / self.throttled as f64)
     }
 }
 
 impl Demand {
-    /// On how many CPUs it can run at a time.
+    /// The number of CPUs on which it can run at a time.
     pub fn queues(&self) -> u64 {
         self.threads.min(self.cpus).max(1)
     }
@@ -124,7 +125,7 @@ impl Demand {
         }
     }
 
-    /// Whether it wants what the quota gives, within [`TOLERANCE`].
+    /// Whether its demand equals the quota, within [`TOLERANCE`].
     pub fn is_at(&self, quota: Option<Quota>) -> bool {
         let given = quota.map(|quota| quota.each as f64 / quota.period as f64);
         given.is_some_and(|given| (self.cpus_wanted() / given - 1.0).abs() <= TOLERANCE)
@@ -135,7 +136,7 @@ impl Demand {
         let Load::Bursts { work, every } = self.load else { return Backlog::Bounded };
         let (queues, threads) = (self.queues() as f64, self.threads as f64);
         let given = quota.map_or(queues, |quota| (quota.each as f64 / quota.period as f64).min(queues));
-        // As work of one burst of all threads: what is asked for and what can be had from one to the next.
+        // As work of one burst of all threads: the demand and the supply from one to the next.
         let (asked, had) = (threads * work as f64, given * every as f64);
         match asked / had {
             ratio if (ratio - 1.0).abs() <= TOLERANCE => Backlog::AtTheEdge,
@@ -145,10 +146,10 @@ impl Demand {
     }
 }
 
-/// Goes through a window of this many nanoseconds, which begins with a period and the first burst.
+/// Simulates a window of this many nanoseconds, which begins with a period and the first burst.
 pub fn ideal(quota: Option<Quota>, demand: Demand, window: u64) -> Ideal {
     let queues = demand.queues();
-    // All threads do the same, so all queues do: one is followed, by its share of budget and work.
+    // All threads are equal, so all queues are: one is simulated, with its share of budget and work.
     let stretched = |work: u64| (work as u128 * demand.threads as u128 / queues as u128) as u64;
     let mut queue = Queue::new(quota, queues, window);
     let (mut latencies, mut waiting) = (Vec::new(), 0);
@@ -189,16 +190,16 @@ pub fn ideal(quota: Option<Quota>, demand: Demand, window: u64) -> Ideal {
     }
 }
 
-/// When one is done.
+/// When a run ends.
 #[derive(Clone, Copy)]
 enum Until {
-    /// With so much work.
+    /// After this much work.
     Done(u64),
-    /// When the clock shows so much, as soon as one runs.
+    /// When the clock shows this time, once it runs.
     Clock(u64),
 }
 
-/// One run queue and its share of the budget, from the beginning of the window to `now`.
+/// One run queue with its share of the budget, from the beginning of the window to `now`.
 struct Queue {
     now: u64,
     end: u64,
@@ -241,7 +242,7 @@ impl Queue {
         Queue { now: 0, end, rule, budget, boundary, busy: 0, waited: 0, periods: 0, throttled: 0, timer }
     }
 
-    /// A period ends at this moment, while something waits or not.
+    /// Ends a period at this moment, while something waits or not.
     fn refill(&mut self, waits: Waits) {
         let Some(rule) = self.rule else { return };
         if self.timer != Timer::Off {
@@ -257,7 +258,7 @@ impl Queue {
         self.boundary += rule.period;
     }
 
-    /// Nothing wants to run until then.
+    /// Idles until then.
     fn idle_until(&mut self, then: u64) {
         while self.boundary <= then.min(self.end) {
             self.now = self.boundary;
@@ -266,7 +267,7 @@ impl Queue {
         self.now = self.now.max(then.min(self.end));
     }
 
-    /// Runs, and waits where the budget says so; whether it was done before the end.
+    /// Runs, and waits if the budget is used up; returns whether it finished before the end.
     fn run(&mut self, until: Until) -> bool {
         let mut done = 0;
         loop {
@@ -293,7 +294,7 @@ impl Queue {
                 }
                 let over = matches!(until, Until::Done(work) if work == done);
                 if self.now == self.boundary && !over {
-                    // It goes on into the next period; with an empty budget it is throttled for no time.
+                    // It continues into the next period; with an empty budget it is throttled for no time.
                     self.refill(Waits::No);
                 }
             }
@@ -314,10 +315,10 @@ enum Waits {
     No,
 }
 
-/// What the share of throttled periods means for who waits for an answer.
+/// What the share of throttled periods means for requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Health {
-    /// So few that latency does not show it: below 1 %.
+    /// Too few to affect latency: below 1 %.
     Clear,
     /// The slowest requests wait: 1 to 50 %.
     TailWaits,
@@ -326,8 +327,8 @@ pub enum Health {
 }
 
 impl Health {
-    /// Of a share of throttled periods. The bounds are those at which the 99th percentile and the median
-    /// of requests that come at any time meet a throttled period.
+    /// From a share of throttled periods. The bounds are those at which the 99th percentile and the median
+    /// of requests that arrive at any time meet a throttled period.
     pub fn of_share(share: f64) -> Health {
         match share {
             share if share < 0.01 => Health::Clear,

@@ -17,8 +17,7 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A xoshiro256++ generator: 256 bits of state, period 2^256 − 1.
 ///
-/// Cloning it repeats the sequence, which is what a test wants and a simulation does not; it is
-/// therefore `Clone` but not `Copy`.
+/// A clone repeats the sequence, which tests want and simulations do not; so it is `Clone` but not `Copy`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rng {
     state: [u64; 4],
@@ -28,8 +27,8 @@ impl Rng {
     /// The generator of a seed. Its state is filled by SplitMix64, as the authors recommend.
     pub fn new(seed: u64) -> Rng {
         let mut filler = SplitMix64 { state: seed };
-        // Four outputs of SplitMix64 that follow one another are never all zero, the one state
-        // that xoshiro must not have: its output function is a bijection of distinct inputs.
+        // Four consecutive outputs of SplitMix64 are never all zero, the one forbidden state of xoshiro:
+        // its output function is a bijection, and its inputs are distinct.
         Rng { state: std::array::from_fn(|_| filler.next()) }
     }
 
@@ -39,7 +38,7 @@ impl Rng {
     /// use does not shift the numbers of another. For one seed, different streams have different
     /// states: `stream` enters by a bijection.
     pub fn for_stream(seed: u64, stream: u64) -> Rng {
-        // The two are mixed differently, or `(a, b)` and `(b, a)` would be the same generator.
+        // The two are mixed differently; otherwise `(a, b)` and `(b, a)` would give the same generator.
         let seed = SplitMix64 { state: seed }.next();
         let stream = SplitMix64 { state: stream ^ 0x6475_6e6e_6167_6521 }.next();
         Rng::new(seed ^ stream)
@@ -63,7 +62,7 @@ impl Rng {
     pub fn below(&mut self, bound: NonZeroU64) -> u64 {
         let bound = bound.get();
         let mut product = u128::from(self.next_u64()) * u128::from(bound);
-        // Only the low word decides about rejection, and only rarely is the division needed.
+        // Only the low word decides about rejection, and the division is only rarely needed.
         if (product as u64) < bound {
             let threshold = bound.wrapping_neg() % bound;
             while (product as u64) < threshold {
@@ -73,12 +72,12 @@ impl Rng {
         (product >> 64) as u64
     }
 
-    /// An index into something with `len` elements; `None` when there are none.
+    /// An index into something with `len` elements; `None` if it is empty.
     pub fn index(&mut self, len: usize) -> Option<usize> {
         NonZeroU64::new(len as u64).map(|bound| self.below(bound) as usize)
     }
 
-    /// Puts the elements into a random order, each of them equally likely (Fisher–Yates).
+    /// Puts the elements into a random order; every order is equally likely (Fisher–Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let bound = NonZeroU64::MIN.saturating_add(last as u64);
@@ -117,7 +116,7 @@ impl SplitMix64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    // Named, since the prelude of proptest has a trait of that name.
+    // Named, because proptest's prelude has a trait of that name.
     use crate::stats::Rng;
     use proptest::prelude::*;
 
@@ -189,7 +188,7 @@ mod tests {
 
     #[test]
     fn bounded_numbers_are_unbiased_where_a_remainder_would_not_be() {
-        // For this bound a plain remainder hits the lower half twice as often as the upper.
+        // For this bound, a plain remainder gives the lower half twice as often as the upper.
         let bound = NonZeroU64::new(3 << 62).unwrap();
         let mut rng = Rng::new(3);
         let draws = 30_000;

@@ -1,17 +1,16 @@
 //! Do old and new runs differ, or did the machine, or does a run differ as much from itself?
 //!
-//! A round says how much launches differ within a run. What makes one run differ from the next (a booted kernel, a
-//! started daemon, the neighbours of a virtual machine) is in it once, and no number of rounds tells how large it
-//! is. So:
+//! Rounds show how much launches differ within a run. What makes one run differ from the next (a booted kernel,
+//! a started daemon, the neighbours of a virtual machine) is in a run once, and no number of rounds shows how
+//! large it is. So:
 //!
-//! - With enough runs on both sides, each run is one value, its median, and the interval of the shift comes from
-//!   runs alone.
-//! - With fewer, the interval comes from rounds, and between several runs it is wide enough for every old run with
-//!   every new one. What it says holds of these runs and not of others.
-//! - A change must exceed what *controls* moved, which are known to be the same in both: where a control
-//!   changed, by not overlapping with it; where it did not, by lying beyond what its interval leaves open.
-//! - A change must exceed what a run differs from itself, its later half from its earlier one, where that is
-//!   shown.
+//! - With enough runs on both sides, each run is one value, its median, and the interval of the shift comes
+//!   from runs alone.
+//! - With fewer, the interval comes from rounds, and between several runs it is wide enough for every old run
+//!   with every new one. It is then only about these runs, not about others.
+//! - A change must exceed that of the *controls*, which are known to be the same in both: if a control changed,
+//!   the two must not overlap; if it did not, the change must be beyond what the control's interval leaves open.
+//! - A change must exceed the difference between a run's later and earlier half, if that is shown.
 
 use super::decide::{Decision, NewRun, decide};
 use super::level::Alpha;
@@ -19,29 +18,29 @@ use super::order::{Estimate, Interval};
 use super::sample::Sample;
 use super::unpaired::{fewest_each, shift};
 
-/// What stands behind an interval.
+/// What an interval is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
     /// Rounds of one run on each side.
     Rounds,
-    /// Rounds, in every pair of an old and a new run.
+    /// Rounds, for every pair of an old and a new run.
     #[serde(rename = "rounds of every pair of runs")]
     Pairs,
     /// Runs, each of which is one value.
     Runs,
 }
 
-/// By how much new runs differ from old ones.
+/// The difference between new and old runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Between {
-    /// The shift. Its `rounds` are runs where runs stand behind it.
+    /// The shift. Its `rounds` are runs if it is computed from runs.
     pub shift: Estimate,
-    /// What does.
+    /// What it is computed from.
     pub basis: Basis,
 }
 
-/// The shift between runs, each with its values in order of time. `None` when a side has no run.
+/// The shift between runs, each with its values in time order. `None` if a side has no run.
 pub fn between(old: &[Sample], new: &[Sample], alpha: Alpha) -> Option<Between> {
     if let ([old], [new]) = (old, new) {
         return Some(Between { shift: shift(old, new, alpha), basis: Basis::Rounds });
@@ -61,13 +60,13 @@ pub fn between(old: &[Sample], new: &[Sample], alpha: Alpha) -> Option<Between> 
         rounds: one.rounds.min(other.rounds),
         ..one
     })?;
-    // The middle of all runs can lie beyond every pair only by rounding.
+    // Only rounding can put the middle of all runs outside every pair.
     let value = widest.interval.map_or(of_runs.value, |all| of_runs.value.clamp(all.low, all.high));
     Some(Between { shift: Estimate { value, ..widest }, basis: Basis::Pairs })
 }
 
-/// By how much the later half of a run differs from the earlier one, without its sign; 0 where that is not shown
-/// at this level.
+/// The absolute difference between the later half of a run and the earlier one; 0 if it is not shown at this
+/// level.
 pub fn own_move(run: &Sample, alpha: Alpha) -> f64 {
     let (earlier, later) = run.values().split_at(run.count() / 2);
     let (Some(earlier), Some(later)) = (Sample::new(earlier), Sample::new(later)) else { return 0.0 };
@@ -76,40 +75,40 @@ pub fn own_move(run: &Sample, alpha: Alpha) -> f64 {
     if shown { moved.value.abs() } else { 0.0 }
 }
 
-/// What the runs allow one to say about a change.
+/// What the runs show about a change.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ruling {
-    /// The whole interval lies within the margin.
+    /// The whole interval is within the margin.
     Same,
-    /// Less in the new runs, and neither a control nor a run's own moves account for it.
+    /// Less in the new runs, and neither a control nor a run's own changes explain it.
     Less,
     /// More in the new runs, likewise.
     More,
-    /// There is a change, and a control shows one as well that overlaps with it.
+    /// There is a change, and a control shows one that overlaps with it.
     Machine,
-    /// There is a change, but the controls are not known well enough to exclude it, up to this size.
+    /// There is a change, but the controls are not known well enough to rule it out, up to this size.
     ControlsTooWide(f64),
-    /// There is a change, but a run differs by this much from itself.
+    /// There is a change, but a run differs from itself by this much.
     Unsteady(f64),
     /// Whether there is a change that matters is open.
     Undecided {
-        /// An effect of this size would just have been seen.
+        /// The program would just have seen an effect of this size.
         smallest_visible: f64,
-        /// What new runs would need: rounds, or runs where runs stand behind the interval.
+        /// What new runs would need: rounds, or runs if the interval is computed from runs.
         new_run: Option<NewRun>,
     },
     /// Too few values for an interval at this level.
     TooFew {
         /// Values of the shorter side.
         have: usize,
-        /// Values that the level asks for on each side.
+        /// Values that the level needs on each side.
         need: usize,
     },
 }
 
-/// Rules about a change that matters from `matters` on, given the shifts of the controls and the largest move of
-/// a run against itself, all on one scale.
+/// Decides about a change, of which `matters` is the smallest that matters, given the shifts of the controls
+/// and the largest difference of a run from itself, all on one scale.
 pub fn rule(change: &Between, matters: f64, controls: &[Estimate], own: f64) -> Ruling {
     let shift = &change.shift;
     let up = match decide(shift, matters) {
@@ -118,14 +117,14 @@ pub fn rule(change: &Between, matters: f64, controls: &[Estimate], own: f64) -> 
             return Ruling::TooFew { have, need: fewest_each(shift.alpha) };
         }
         Decision::Undecided { smallest_visible, new_run } => {
-            // More rounds do not bring runs nearer to each other.
+            // More rounds do not bring runs closer together.
             let new_run = new_run.filter(|_| change.basis != Basis::Pairs);
             return Ruling::Undecided { smallest_visible, new_run };
         }
         Decision::More => true,
         Decision::Less => false,
     };
-    // From here on everything is seen in the direction of the change.
+    // From here on, everything is in the direction of the change.
     let towards = |estimate: &Estimate| {
         let ends = estimate.interval.map_or((estimate.value, estimate.value), |all| (all.low, all.high));
         if up { ends } else { (-ends.1, -ends.0) }
@@ -171,11 +170,11 @@ mod tests {
         assert_eq!(ruled(4.0, 6.0, &[], 0.0), Ruling::More);
         assert_eq!(ruled(4.0, 6.0, &[(-1.0, 1.5), (-8.0, -7.0)], 0.0), Ruling::More);
         assert_eq!(ruled(-6.0, -4.0, &[(-1.0, 9.0)], 0.0), Ruling::Less);
-        // A control that moved the same way and overlaps; one that stays below.
+        // A control that moved the same way and overlaps; one that is below.
         assert_eq!(ruled(4.0, 6.0, &[(1.0, 4.5)], 0.0), Ruling::Machine);
         assert_eq!(ruled(4.0, 6.0, &[(1.0, 3.5)], 0.0), Ruling::More);
         assert_eq!(ruled(-6.0, -4.0, &[(-9.0, -1.0)], 0.0), Ruling::Machine);
-        // One that holds zero and leaves too much open.
+        // One that includes zero and leaves too much open.
         assert_eq!(ruled(4.0, 6.0, &[(-2.0, 5.0)], 0.0), Ruling::ControlsTooWide(5.0));
         assert_eq!(ruled(4.0, 6.0, &[], 5.5), Ruling::Unsteady(5.5));
         assert_eq!(ruled(-2.0, 2.0, &[(4.0, 5.0)], 9.0), Ruling::Same);

@@ -1,31 +1,31 @@
 //! What are the quantiles of some numbers?
 //!
 //! A [`Sample`] is never empty and holds only finite numbers, so everything computed from one is
-//! total. Nothing here is decided by means and standard deviations, because start-up times have heavy
-//! tails; they are told to those who compare with published ones.
+//! total. Means and standard deviations decide nothing, because start-up times have heavy
+//! tails; they are only shown for comparison with published ones.
 
 use std::borrow::Borrow;
 
-/// At least one finite number, in the order in which they were measured.
+/// At least one finite number, in order of measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     values: Box<[f64]>,
 }
 
 impl Sample {
-    /// Takes the numbers; none where there are none, or one of them is infinite or not a number.
+    /// Takes the numbers; none if there are no numbers, or one is infinite or NaN.
     pub fn new(values: impl IntoIterator<Item: Borrow<f64>>) -> Option<Sample> {
         let values: Box<[f64]> = values.into_iter().map(|value| *value.borrow()).collect();
         let is_one = !values.is_empty() && values.iter().all(|value| value.is_finite());
         is_one.then_some(Sample { values })
     }
 
-    /// The numbers in the order in which they were given.
+    /// The numbers in the order they were given.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
 
-    /// How many there are; at least 1.
+    /// The number of values; at least 1.
     pub fn count(&self) -> usize {
         self.values.len()
     }
@@ -40,7 +40,7 @@ impl Sample {
         self.values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// The arithmetic mean, and the standard deviation with n − 1, which is no number of a single value.
+    /// The arithmetic mean, and the standard deviation with n − 1, which is NaN for a single value.
     pub fn mean_and_deviation(&self) -> (f64, f64) {
         let count = self.count() as f64;
         let mean = self.values.iter().sum::<f64>() / count;
@@ -48,7 +48,7 @@ impl Sample {
         (mean, (squares / (count - 1.0)).sqrt())
     }
 
-    /// The middle number; with an even count the midpoint of the two in the middle.
+    /// The middle number, or the midpoint of the two in the middle.
     pub fn median(&self) -> f64 {
         let (low, high) = self.middle_ranks();
         let [low, high] = self.order_statistics([low, high]);
@@ -64,7 +64,7 @@ impl Sample {
         value
     }
 
-    /// Several quantiles for one copy of the data; each as [`Sample::quantile`] gives it.
+    /// Several quantiles from one copy of the data; each as [`Sample::quantile`] gives it.
     pub fn quantiles<const K: usize>(&self, ps: [f64; K]) -> [f64; K] {
         let last = self.count() - 1;
         let positions = ps.map(|p| if p > 0.0 { p.min(1.0) * last as f64 } else { 0.0 });
@@ -75,15 +75,15 @@ impl Sample {
             let mut pair = [0.0; 2];
             select(&mut scratch, &[below, above], &mut pair);
             let share = position - below as f64;
-            // Written as a sum of two parts, since the difference of the two could overflow; and
-            // kept between them, since the sum could round beyond.
+            // Written as a sum of two parts, since the difference of the two could overflow, and
+            // kept between them, since rounding could put the sum outside.
             (pair[0] * (1.0 - share) + pair[1] * share).clamp(pair[0], pair[1])
         })
     }
 
-    /// The numbers that stand at the given ranks when all are in ascending order.
+    /// The numbers at the given ranks in ascending order.
     ///
-    /// Ranks count from 1, as in the literature; they must ascend (equal ones are fine). A rank of
+    /// Ranks count from 1, as in the literature, and must ascend (equal ones are fine). A rank of
     /// 0 counts as 1 and one beyond the end as the last. Takes time proportional to the count.
     pub fn order_statistics<const K: usize>(&self, ranks: [usize; K]) -> [f64; K] {
         debug_assert!(ranks.is_sorted());
@@ -113,7 +113,7 @@ pub(super) fn middle(sorted: &[f64]) -> f64 {
 
 /// Writes the values at ascending `positions` (from 0) of the sorted `data` into `found`.
 ///
-/// The outermost two positions are selected first: what is left between them is usually small.
+/// The outermost two positions are selected first: the rest between them is usually small.
 fn select(mut data: &mut [f64], mut positions: &[usize], mut found: &mut [f64]) {
     let mut base = 0;
     while let [first, rest @ ..] = positions {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     fn finite() -> impl Strategy<Value = Vec<f64>> {
-        // Few distinct values in one half of the cases, so that ties are met.
+        // Few distinct values in half of the cases, to have ties.
         prop_oneof![
             prop::collection::vec(-1e12..1e12, 1..200),
             prop::collection::vec((0u8..6).prop_map(f64::from), 1..200),

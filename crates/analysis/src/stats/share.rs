@@ -1,14 +1,14 @@
-//! Which share of a difference goes when something is taken away?
+//! What share of a difference disappears when something is taken away?
 //!
-//! In each round there are three values: the baseline's, the whole's, and the whole's without the thing.
-//! The difference of that round is whole − baseline, what is removed is whole − without, and the share is
-//! their quotient; below zero where taking it away made things worse, above one where more than the
-//! difference went. The estimate is the median share with its interval by order statistics.
+//! Each round has three values: the baseline's, the whole's, and the whole's without the thing. The
+//! difference of that round is whole − baseline, the removed part is whole − without, and the share is their
+//! quotient; below zero if taking it away made things worse, above one if more than the difference
+//! disappeared. The estimate is the median share with its interval by order statistics.
 //!
 //! A round in which the whole is not above the baseline has no difference to take a share of. It is not left
-//! out, since it speaks against whatever the others show: it counts as below every share at the lower
-//! end of the interval and as above every share at the upper end. With such rounds among the extremes there is
-//! no interval.
+//! out, since it contradicts the other rounds: it counts as below every share at the lower end of the
+//! interval and as above every share at the upper end. If such rounds are among the extremes, there is no
+//! interval.
 
 use super::level::Alpha;
 use super::order::{Estimate, Interval, median_ranks};
@@ -17,13 +17,14 @@ use super::sample::Sample;
 /// A share with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {
-    /// The median of the shares of rounds that have one; 1 is all.
+    /// The median of the shares of rounds that have one; 1 is the whole difference.
     pub removed: Estimate,
     /// Complete rounds without a difference above zero.
     pub without_difference: usize,
 }
 
-/// The share of whole − baseline that goes. None without a round that has all three values and a difference.
+/// The share of whole − baseline that disappears. None without a round that has all three values and a
+/// difference.
 pub fn share(
     baseline: &[Option<f64>],
     whole: &[Option<f64>],
@@ -91,7 +92,8 @@ mod tests {
         assert_eq!(share(&[None], &[None], &[None], ALPHA), None);
     }
 
-    /// The promise of the interval, on noise in all three columns: 95 % of intervals hold the true share.
+    /// The promise of the interval, with noise in all three columns: 95 % of intervals contain the true
+    /// share.
     #[test]
     fn the_interval_holds_the_share_as_often_as_promised() {
         const TRIALS: usize = 600;
@@ -105,13 +107,13 @@ mod tests {
             let interval = share(&baseline, &whole, &without, ALPHA).unwrap().removed.interval.unwrap();
             held += usize::from(interval.contains(0.6));
         }
-        // Five standard deviations below what is promised.
+        // Five standard deviations below the promise.
         let least = 0.95 * TRIALS as f64 - 5.0 * (0.95 * 0.05 * TRIALS as f64).sqrt();
         assert!(held as f64 >= least, "{held} of {TRIALS}");
     }
 
     proptest! {
-        /// Whatever disturbs a whole round alike, and whatever the unit, the share stays.
+        /// The share does not depend on the unit, nor on disturbances of whole rounds.
         #[test]
         fn shares_have_no_unit_and_no_zero(
             rounds in prop::collection::vec((0i32..1000, 1i32..1000, -500i32..1500), 1..40),

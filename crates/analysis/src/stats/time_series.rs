@@ -1,15 +1,15 @@
-//! What is shown of very many numbers? Few enough to draw, of which none hides what is extreme.
+//! Reduces very many numbers to few enough to draw, without hiding any extremes.
 //!
-//! For drawings only: nothing is decided by what is left.
+//! For drawings only: nothing is decided by the result.
 
 use super::Sample;
 
 /// Values over rounds, in as many points as can be drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimeSeries {
-    /// How many rounds a point stands for; the last one may stand for fewer.
+    /// The number of rounds of a point; the last one can have fewer.
     pub step: usize,
-    /// In the order of rounds; none where all of its rounds lack a value.
+    /// In the order of rounds; none if all of its rounds lack a value.
     pub points: Vec<Option<Point>>,
 }
 
@@ -24,8 +24,8 @@ pub struct Point {
     pub high: f64,
 }
 
-/// Reduces values by round to at most `most` points; one value a point where there are no more rounds. What is
-/// not finite counts as a hole.
+/// Reduces values by round to at most `most` points; one value per point if there are no more rounds than
+/// that. Values that are not finite count as holes.
 pub fn time_series(values: &[Option<f64>], most: usize) -> TimeSeries {
     let step = values.len().div_ceil(most.max(1)).max(1);
     let point = |rounds: &[Option<f64>]| {
@@ -40,8 +40,8 @@ pub fn time_series(values: &[Option<f64>], most: usize) -> TimeSeries {
     TimeSeries { step, points: values.chunks(step).map(point).collect() }
 }
 
-/// Order statistics at equal steps from the smallest to the largest number, both among them: at most `most`, and
-/// all numbers where there are no more. `most` counts as 2 at least.
+/// Order statistics at equal steps from the smallest to the largest number, inclusive: at most `most`, and
+/// all numbers if there are no more than that. `most` counts as at least 2.
 pub fn steps(sample: &Sample, most: usize) -> Vec<f64> {
     let sorted = sample.sorted();
     let (count, most) = (sorted.len(), most.max(2));

@@ -1,41 +1,41 @@
-//! By how much do the values of one run differ from those of another, which share no round?
+//! By how much do the values of one run differ from those of another, with which it shares no round?
 //!
-//! Two independent samples: nothing pairs their values, so all differences new − old are looked at. The
-//! estimate is their median (Hodges and Lehmann 1963), the *shift*; and the interval runs from the k-th smallest to
-//! the k-th largest of them, where k comes from the exact distribution of Mann and Whitney's U (Hollander, Wolfe
-//! and Chicken, "Nonparametric Statistical Methods", section 4.3). If the two distributions differ by a shift and
-//! nothing else, whatever their shape, it misses that shift with probability 2·P(U ≤ k − 1), exactly without
-//! ties and less often with them. Where they differ in width too, the level holds nearly as long as both samples
-//! have about as many values, and is missed where the smaller sample is much the wider: `tests/statistics`
-//! knows by how much. The difference of the two medians would need no such assumption, but the interval that is
-//! exact for it (each median's own, one end against the other) is two to four times as wide.
+//! Nothing pairs the values of two independent samples, so all differences new − old are used. The estimate
+//! is their median (Hodges and Lehmann 1963), the *shift*; the interval runs from the k-th smallest to the
+//! k-th largest of them, where k comes from the exact distribution of Mann and Whitney's U (Hollander, Wolfe
+//! and Chicken, "Nonparametric Statistical Methods", section 4.3). If the two distributions differ only by a
+//! shift, whatever their shape, it misses that shift with probability 2·P(U ≤ k − 1), exactly without ties
+//! and less often with them. If they also differ in width, the level nearly holds while both samples have
+//! about as many values, and is missed if the smaller sample is much wider: `tests/statistics` says by how
+//! much. The difference of the two medians would not need this assumption, but its exact interval (each
+//! median's own, one end minus the other) is two to four times as wide.
 //!
-//! U takes the values of a sample as independent. Neighbours in time resemble each other, and the more values a
-//! run has, the nearer they are: where both samples have more than [`MOST_VALUES`], neighbours are taken together to
-//! blocks, each of which counts with its median. Blocks of both samples have the same length, since medians of more
-//! values spread less, and those of two lie elsewhere than those of one; so where only one sample is long, some of
-//! its values stand for it. Deliberately absent: what differs from run to run and not within one. No sample of one
-//! run knows it; it needs several runs on each side, of which each counts as one value.
+//! U assumes independent values within a sample. Neighbours in time are correlated, the more so the more
+//! values a run has: if both samples have more than [`MOST_VALUES`], neighbours are combined into blocks,
+//! each of which counts with its median. Blocks of both samples have the same length, since medians of more
+//! values spread less, and those of two have another location than those of one; so if only one sample is
+//! long, some of its values represent it. Deliberately absent: what differs from run to run but not within
+//! one. No sample of one run shows it; it takes several runs on each side, each counted as one value.
 
 use super::level::Alpha;
 use super::order::{Estimate, Interval};
 use super::sample::{Sample, middle};
 
-/// So many values of a sample stand for themselves, and longer samples are told by so many blocks at most. With
-/// 60 against 60 the numbers of arrangements, up to C(120, 60), are whole numbers of 128 bits.
+/// Up to this many values count individually, and longer samples count as at most this many blocks. With
+/// 60 and 60, the numbers of arrangements, up to C(120, 60), fit into whole numbers of 128 bits.
 pub const MOST_VALUES: usize = 60;
 
-/// The shift from the old to the new sample, with its interval at this level; none where there are fewer
-/// than [`fewest_each`] values. Its `rounds` are those of the shorter sample, before they became blocks.
+/// The shift from the old to the new sample, with its interval at this level; no interval with fewer
+/// than [`fewest_each`] values. Its `rounds` are those of the shorter sample, before blocks were formed.
 pub fn shift(old: &Sample, new: &Sample, alpha: Alpha) -> Estimate {
     let rounds = old.count().min(new.count());
     let length = rounds.div_ceil(MOST_VALUES);
     let (old, new) = (blocks(old, length), blocks(new, length));
     let mut all: Vec<f64> = new.iter().flat_map(|new| old.iter().map(move |old| new - old)).collect();
-    // Two numbers near the largest possible differ by infinity; as an order statistic that does no harm.
+    // Two numbers near the largest possible differ by infinity; as an order statistic that is harmless.
     all.iter_mut().for_each(|one| *one = one.clamp(f64::MIN, f64::MAX));
     all.sort_unstable_by(f64::total_cmp);
-    // Two values against many would have an interval too, which unequal widths would mislead most.
+    // Two values against many would have an interval too, which unequal widths would distort most.
     let enough = old.len().min(new.len()) >= fewest_each(alpha);
     let interval = rank(old.len(), new.len(), alpha).filter(|_| enough).map(|(rank, coverage)| Interval {
         low: all[rank - 1],
@@ -45,8 +45,8 @@ pub fn shift(old: &Sample, new: &Sample, alpha: Alpha) -> Estimate {
     Estimate { value: middle(&all), interval, rounds, alpha }
 }
 
-/// The fewest values on each side that give an interval: the smallest n with 2 ÷ C(2n, n) ≤ alpha, when even
-/// the range of all differences would miss the shift too often with one fewer.
+/// The minimum number of values on each side for an interval: the smallest n with 2 ÷ C(2n, n) ≤ alpha. With
+/// one fewer, even the range of all differences would miss the shift too often.
 pub fn fewest_each(alpha: Alpha) -> usize {
     let mut each = 1;
     let mut error = 1.0;
@@ -58,8 +58,8 @@ pub fn fewest_each(alpha: Alpha) -> usize {
     each
 }
 
-/// The medians of blocks of neighbours, all of this length, which is not above the count: as many as there is room for and
-/// at most [`MOST_VALUES`], from the first values to the last at equal steps.
+/// The medians of blocks of neighbours, all of this length, which is at most the count: as many as fit, at
+/// most [`MOST_VALUES`], from the first values to the last at equal steps.
 fn blocks(sample: &Sample, length: usize) -> Vec<f64> {
     let values = sample.values();
     let count = (values.len() / length).min(MOST_VALUES);
@@ -72,7 +72,7 @@ fn blocks(sample: &Sample, length: usize) -> Vec<f64> {
 }
 
 /// The rank from either end of the sorted differences at which an interval ends, and its coverage: the
-/// largest k with 2·P(U ≤ k − 1) ≤ alpha. None where there is none.
+/// largest k with 2·P(U ≤ k − 1) ≤ alpha. None if no k is possible.
 fn rank(old: usize, new: usize, alpha: Alpha) -> Option<(usize, f64)> {
     let counts = arrangements(old, new);
     let total: f64 = (1..=new).map(|i| (old + i) as f64 / i as f64).product();
@@ -88,9 +88,9 @@ fn rank(old: usize, new: usize, alpha: Alpha) -> Option<(usize, f64)> {
     (rank > 0).then(|| (rank, 1.0 - 2.0 * tail as f64 / total))
 }
 
-/// In how many arrangements of two samples U is 0, 1, … up to the middle: the coefficients of Gauss's binomial
-/// ∏(1 − q^(old + i)) ÷ (1 − q^i), i = 1 … new. After each factor they count arrangements with i new values, so
-/// that none is below zero.
+/// The number of arrangements of two samples in which U is 0, 1, … up to the middle: the coefficients of
+/// Gauss's binomial ∏(1 − q^(old + i)) ÷ (1 − q^i), i = 1 … new. After each factor they count arrangements
+/// with i new values, so none is below zero.
 fn arrangements(old: usize, new: usize) -> Vec<i128> {
     let mut counts = vec![0; old * new / 2 + 1];
     counts[0] = 1;
@@ -118,7 +118,7 @@ mod tests {
         Alpha::new(alpha).unwrap()
     }
 
-    /// Every arrangement counted one by one.
+    /// Every arrangement, counted one by one.
     #[test]
     fn arrangements_are_those_that_can_be_counted() {
         for (old, new) in [(1, 1), (3, 2), (4, 4), (5, 3), (2, 7)] {
@@ -127,7 +127,7 @@ mod tests {
                 if places.count_ones() as usize != new {
                     continue;
                 }
-                // For each new value, how many old ones stand before it.
+                // For each new value, the number of old ones before it.
                 let before = |place: usize| (0..place).filter(|lower| places >> lower & 1 == 0).count();
                 let u: usize = (0..old + new).filter(|place| places >> place & 1 == 1).map(before).sum();
                 if let Some(count) = expected.get_mut(u) {
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// R: qwilcox(0.025, n, m), of which wilcox.test makes its interval.
+    /// R: qwilcox(0.025, n, m), from which wilcox.test computes its interval.
     #[test]
     fn ranks_are_those_of_the_tables() {
         for (old, new, k) in [(4, 4, 1), (5, 5, 3), (10, 10, 24), (8, 12, 23), (20, 20, 128)] {

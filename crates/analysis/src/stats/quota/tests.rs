@@ -1,4 +1,4 @@
-//! The replay against closed forms, and against a second model that goes step by step.
+//! The replay compared with closed forms, and with a second model that goes step by step.
 
 use proptest::prelude::*;
 
@@ -50,7 +50,7 @@ fn bursts_beyond_the_quota_wait_longer_and_longer() {
     let closed: Vec<u64> = (0..20).map(|j| (j * 500 + 410 - j * 100) * MS).collect();
     assert_eq!((&got.latencies, got.waiting), (&closed, 80));
     assert_eq!((got.usage, got.throttled_share()), (WINDOW / 10, Some(1.0)));
-    // Every fifth burst ends with its budget; the next is there, and waits the same.
+    // Every fifth burst ends with its budget; the next one is due, and waits as long.
     assert!((got.throttled_per_period().unwrap() - 0.09).abs() < 1e-9);
     assert_eq!(got.backlog, Backlog::Grows(0.4));
 }
@@ -63,7 +63,7 @@ fn a_load_that_stops_by_the_clock_is_throttled_for_40_ms_in_each_period() {
     // 90 ms in the first period, 40 in all others.
     assert_eq!(got.throttled_time, (90 + 99 * 40) * MS);
     assert_eq!((got.usage, got.backlog), (WINDOW / 10, Backlog::Bounded));
-    // It does a fifth of the work in the time that it always takes: such a load shows no latency.
+    // It does a fifth of the work in the same time: such a load shows no latency.
     assert_eq!(got.latencies, [[100 * MS].as_slice(), &[50 * MS; 99]].concat());
 }
 
@@ -81,13 +81,13 @@ fn demand_at_the_quota_is_at_the_edge() {
     assert!(!on(1, HALF).is_at(None));
     let exact = ideal(cpus(0.5), on(1, HALF), WINDOW);
     assert_eq!((exact.throttled, exact.usage), (0, WINDOW / 2));
-    // More than the CPUs can do piles up without any quota.
+    // More than the CPUs can do piles up even without a quota.
     assert_eq!(on(6, HALF).backlog(None), Backlog::Grows(0.05));
     assert_eq!(on(1, CLOCKED).backlog(cpus(0.1)), Backlog::Bounded);
     assert_eq!((on(6, HALF).cpus_wanted(), on(1, CLOCKED).cpus_wanted()), (2.0, 0.5));
 }
 
-/// A burst that needs three budgets out of four periods: throttled in two of them, never more late.
+/// A burst that needs three budgets out of four periods: throttled in two of them, never later and later.
 #[test]
 fn a_stable_backlog_has_a_latency() {
     let rare = Load::Bursts { work: 50 * MS, every: 400 * MS };
@@ -105,7 +105,7 @@ fn unused_time_may_be_used_later_where_bursting_is_allowed() {
     let rare = on(1, Load::Bursts { work: 50 * MS, every: 400 * MS });
     let with = |burst| Some(Quota { burst: burst * MS, ..cpus(0.2).unwrap() });
     let got = ideal(with(30), rare, WINDOW);
-    // The first finds one budget only; the others what was left before them.
+    // The first gets only one budget; the others also what was left before them.
     assert_eq!((got.latencies[0], &got.latencies[1..]), (210 * MS, &[50 * MS; 24][..]));
     assert_eq!(ideal(with(0), rare, WINDOW), ideal(cpus(0.2), rare, WINDOW));
 }
@@ -117,7 +117,7 @@ fn bands_end_where_a_quantile_begins_to_wait() {
     assert_eq!(bands, [Clear, Clear, TailWaits, TailWaits, TailWaits, TypicalWaits, TypicalWaits]);
 }
 
-/// The same rule by small steps: in each, one thing happens.
+/// The same rule in small steps: one thing happens in each.
 #[derive(Debug, PartialEq, Default)]
 struct Stepped {
     usage: u64,
@@ -133,7 +133,7 @@ fn stepped(quota: Quota, work: u64, every: u64, window: u64) -> Stepped {
     let mut budget = 0;
     for step in 0..window {
         if step % quota.period == 0 {
-            // Who would have run in the step before and could not, is throttled.
+            // A thread that would have run in the step before and could not is throttled.
             got.throttled += u64::from(step > 0 && budget == 0 && !queue.is_empty());
             budget = if step == 0 { quota.each } else { (budget + quota.each).min(quota.each + quota.burst) };
         }
@@ -168,7 +168,7 @@ proptest! {
         let told = stepped(quota, work, every, window);
         prop_assert_eq!((got.usage, &got.latencies, got.waiting), (told.usage, &told.latencies, told.waiting));
         prop_assert_eq!(got.throttled_time, told.waited);
-        // A budget that ends with its period throttles for no time: the kernel may count it or not.
+        // A budget that ends with its period throttles for no time: the kernel can count it or not.
         prop_assert!(got.throttled <= told.throttled, "{} {}", got.throttled, told.throttled);
         prop_assert!(got.throttled * quota.period >= got.throttled_time);
     }
