@@ -19,7 +19,7 @@ use super::MODE;
 
 /// Makes sure that a complete directory of this name is among the images of the directory `state`, and
 /// returns its path.
-/// 
+///
 /// Concurrent calls, also from several processes, are safe: one makes it under another name and renames it,
 /// the others wait. A damaged one is replaced; after a failure, nothing is left.
 pub(super) fn cached(

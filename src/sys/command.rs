@@ -53,7 +53,7 @@ impl<'a> Program<'a> {
 }
 
 /// Forks a child that executes a program, or ends at once without one. Returns the child's process id.
-/// 
+///
 /// The child does not share memory with the probe, so before it executes it has few pages of its own: only
 /// those that the probe has written to.
 pub fn fork(program: Option<&Program<'_>>) -> Result<i32, i32> {

@@ -8,7 +8,7 @@ use super::raw::{self, Result};
 
 /// CPU time of all threads of a process as reported by `getrusage`, in nanoseconds with microsecond
 /// resolution.
-/// 
+///
 /// The sum is the scheduler's count. Its division into user and system time is what the kernel saw at its
 /// clock ticks, unless it is built to account at every entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -115,7 +115,7 @@ impl Listener {
 
     /// Adds up the window since the last [`Listener::begin`]; the window stays open. If this process is the
     /// client itself, the client's tree is empty, and the caller adds the CPU time of this thread.
-    /// 
+    ///
     /// Costs about 1 µs per 5 switches, after the launch. Living processes are counted until now.
     ///
     /// # Errors

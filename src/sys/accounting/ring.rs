@@ -122,7 +122,7 @@ impl Ring {
     }
 
     /// Takes everything out of the ring, oldest first.
-    /// 
+    ///
     /// `None` if so little room was left that the kernel may have dropped a record without having reported it
     /// yet.
     pub fn take(&self) -> Option<Vec<u8>> {

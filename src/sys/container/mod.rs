@@ -325,7 +325,7 @@ impl Prepared {
     }
 
     /// Launches a container; its program runs when this returns. It dies with the calling thread.
-    /// 
+    ///
     /// The `spawned` stamp is taken before the first cgroup is made. If any step fails, everything is undone
     /// before this returns.
     pub fn launch(&mut self, name: &str) -> Result<Running, LaunchFailed> {

@@ -150,7 +150,7 @@ impl Remains {
 
     /// Waits until nothing is left, at most until `deadline`. To be called right after the client returned,
     /// at `returned`.
-    /// 
+    ///
     /// [`Gone::at`] is never earlier than the end of something that was waited for, and later only by the
     /// time to wake up and read the mount table.
     ///
