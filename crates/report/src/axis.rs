@@ -1,27 +1,27 @@
-//! From values to places on a picture, and back for its readers: which values get a tick, and how it is called.
+//! Maps values to positions in a picture, and chooses ticks with their labels.
 //!
-//! Deliberately absent: drawing, and any value that is not on the axis.
+//! Deliberately absent: drawing, and values beyond the axis.
 
 use crate::units::{Scale, Unit};
 
-/// Room at both ends of a range, as a share of it.
+/// The space at both ends of a range, as a share of it.
 const MARGIN: f64 = 0.03;
-/// Where the largest value is fewer times the smallest, evenly spread ticks read better than powers.
+/// If the largest value is a smaller multiple of the smallest, evenly spread ticks read better than powers.
 const NARROW: f64 = 6.0;
 
-/// From where to where an axis reaches over its values, and how these are spread.
+/// The range of an axis over its values, and its scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Range {
-    /// From a little below the values to a little above: equal ratios are equal distances. As [`Range::FromZero`] where
-    /// a value is not above zero.
+    /// From a little below the values to a little above: equal ratios are equal distances. As [`Range::FromZero`]
+    /// if a value is not above zero.
     Ratio,
-    /// From zero, or from below where there are such values: equal differences are equal distances.
+    /// From zero, or from a negative value: equal differences are equal distances.
     FromZero,
     /// From the smallest to the largest value, evenly.
     Exact,
 }
 
-/// A range of values over a range of places.
+/// Maps a range of values to a range of positions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Axis {
     unit: Unit,
@@ -32,20 +32,20 @@ pub struct Axis {
     to: f64,
 }
 
-/// A value that is named beside the axis.
+/// A labelled value of the axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tick {
-    /// Its place.
+    /// Its position.
     pub at: f64,
-    /// Its name.
+    /// Its label.
     pub label: String,
 }
 
-/// The widest range of a logarithmic axis: the proportion of its ends is still a number.
+/// The widest range of a logarithmic axis, for which the ratio of its ends is still a number.
 const WIDEST: f64 = 1e300;
 
 impl Axis {
-    /// An axis over these values; none without any.
+    /// An axis over these values; none without values.
     pub fn over(
         range: Range,
         values: impl IntoIterator<Item = f64>,
@@ -55,7 +55,7 @@ impl Axis {
         let (low, high) = ends(values)?;
         let is_logarithmic = range == Range::Ratio && low > 0.0;
         let (low, high) = match range {
-            // Never a range so small that noise fills it.
+            // The range must not be so small that noise fills it.
             _ if is_logarithmic => {
                 let margin = (high / low).min(WIDEST).powf(MARGIN).max(1.04);
                 let high = (high * margin).min(f64::MAX);
@@ -64,7 +64,7 @@ impl Axis {
             Range::Exact => (low, high),
             _ => {
                 let (low, high) = (low.min(0.0), high.max(0.0));
-                // Halved, since the distance itself could overflow.
+                // Halved, since the distance could overflow.
                 let margin = (high / 2.0 - low / 2.0) * 2.0 * MARGIN;
                 let margin = if margin.is_finite() { margin } else { 0.0 };
                 let low = if low < 0.0 { low - margin } else { low };
@@ -75,18 +75,18 @@ impl Axis {
         Some(Axis { unit, is_logarithmic, low, high, from, to })
     }
 
-    /// Where a value stands; at an end where it lies beyond.
+    /// The position of a value; that of the nearest end if it is beyond.
     pub fn at(&self, value: f64) -> f64 {
         let share = match self.is_logarithmic {
             true => (value / self.low).ln() / (self.high / self.low).ln(),
             false => (value / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0),
         };
-        // What is not above zero stands at the low end of a logarithmic axis.
+        // On a logarithmic axis, values that are not above zero are at the low end.
         let share = if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) };
         self.from + share * (self.to - self.from)
     }
 
-    /// The smallest and the largest value that have places of their own.
+    /// The smallest and the largest value on the axis.
     pub fn ends(&self) -> (f64, f64) {
         (self.low, self.high)
     }
@@ -101,7 +101,7 @@ impl Axis {
         !self.is_logarithmic || self.high / self.low < NARROW
     }
 
-    /// As many ticks as there is room for. `room` says how much of the axis a label takes, with the gap to the
+    /// As many ticks as there is room for. `room` returns the length of a label on the axis, with the gap to the
     /// next one.
     pub fn ticks(&self, room: impl Fn(&str) -> f64) -> Vec<Tick> {
         let fits = |ticks: &Vec<Tick>| {
@@ -116,7 +116,7 @@ impl Axis {
         found.cloned().or_else(single).unwrap_or_default()
     }
 
-    /// Ticks that could be, the most first.
+    /// Candidate ticks, the most numerous first.
     fn candidates(&self) -> Vec<Vec<f64>> {
         if self.has_even_ticks() {
             return [10.0, 8.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0].map(|count| self.evenly(count)).to_vec();
@@ -172,7 +172,7 @@ impl Axis {
         let decimals = match &values[..] {
             [one, other, ..] if is_even => {
                 let step = (other - one) / self.scale().divisor;
-                // A step of 0.5 needs one digit after the point, one of 50 none.
+                // A step of 0.5 needs one decimal, one of 50 none.
                 (-(step * 1.0001).log10().floor()).clamp(0.0, 9.0) as usize
             }
             _ => 3,
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(Axis::over(Range::Ratio, [f64::NAN, f64::INFINITY], Unit::Count, (0.0, 1.0)), None);
     }
 
-    /// Numbers that only a damaged file holds, and that must be drawn all the same.
+    /// Numbers that only a damaged file contains must be drawn too.
     #[test]
     fn the_smallest_and_the_largest_numbers_have_their_places() {
         for ends in [[5e-324, 5e-324], [5e-324, 1.0], [1.0, f64::MAX], [5e-324, f64::MAX], [f64::MAX; 2]] {

@@ -1,5 +1,5 @@
-//! What is said of findings: documents, the formats that render them, and pictures. Deliberately absent, as in the
-//! analysis: processes, clocks, file handles, engines. Nothing is printed here; whoever calls writes the text where it belongs.
+//! The output of findings: documents, the formats that render them, and pictures. Deliberately absent, as in the
+//! analysis: processes, clocks, file handles, engines. Nothing is printed here; the caller writes the text.
 
 mod axis;
 pub mod compare;

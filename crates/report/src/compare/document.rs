@@ -45,18 +45,18 @@ impl Findings for Comparison {
             format!("{} of {} at {}", counted(one.family, "interval"), one.name, confidence(one.level))
         };
         let levels: Vec<String> = self.experiments.iter().map(level).collect();
-        document.fact("how", &format!("{}, so that all of an experiment together hold at 95 %", levels.join(", ")));
+        document.fact(
+            "how",
+            &format!("{}, so that all of an experiment together hold at 95 %", levels.join(", ")),
+        );
         document.fact("shown", PAIRS);
         let labels = in_groups(self.lines(), |(_, line)| clean(&line.label));
         document.subjects = labels.into_iter().map(|(label, _)| label).collect();
         let notices = self.notices.iter().map(|notice| Item::of(capital(notice)).named("note"));
         document.answer.push(Block::List(notices.collect()));
         document.answer.push(Block::sentences(summary(self).iter().map(|text| capital(text))));
-        let mut sections = vec![Section {
-            name: "around".into(),
-            title: "Other differences".into(),
-            blocks: around(self),
-        }];
+        let mut sections =
+            vec![Section { name: "around".into(), title: "Other differences".into(), blocks: around(self) }];
         for experiment in &self.experiments {
             let mut pictures = picture::pictures(experiment).into_iter().map(Block::picture);
             let first = pictures.next().into_iter();
@@ -105,11 +105,7 @@ impl Findings for Comparison {
             document.answer = vec![Block::List(answers)];
             document.answer.extend(glances.first().filter(|_| glances.len() == 1).cloned());
             document.answer.extend(Block::titled("Other differences", vec![Block::List(around)]));
-            let more = if left_out > 0 {
-                format!(", with {left_out} more points")
-            } else {
-                String::new()
-            };
+            let more = if left_out > 0 { format!(", with {left_out} more points") } else { String::new() };
             let all = format!("Full comparison{more}: `dunnage compare … --full`.");
             document.answer.extend((look.extent == Extent::Brief).then(|| Block::note(all)));
             document

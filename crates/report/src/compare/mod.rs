@@ -1,5 +1,5 @@
-//! Comparisons of old and new runs for people: the sentence of each line, the summary, a document and its pictures. The
-//! analysis decides what changed.
+//! Comparisons of old and new runs for people: the sentence of each line, the summary, a document and its pictures.
+//! The analysis decides what changed.
 
 mod document;
 mod picture;

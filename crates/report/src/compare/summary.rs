@@ -22,9 +22,7 @@ pub fn summary(comparison: &Comparison) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let [old, new] = &comparison.sides;
     if old.iter().any(|run| new.iter().any(|other| other.run == run.run)) {
-        all.push(
-            "a run is on both sides: differences show the resolution, not a change".into(),
-        );
+        all.push("a run is on both sides: differences show the resolution, not a change".into());
     }
     all.extend(machine(comparison));
     let is_named =
@@ -69,11 +67,8 @@ fn machine(comparison: &Comparison) -> Option<String> {
     };
     let places: Vec<String> = comparison.experiments.iter().filter_map(of).collect();
     let probe = comparison.differences.iter().any(|one| one.meaning == Meaning::Instrument);
-    let who = if probe {
-        "the machine changed, or the probe did, which differs"
-    } else {
-        "the machine changed"
-    };
+    let who =
+        if probe { "the machine changed, or the probe did, which differs" } else { "the machine changed" };
     (!places.is_empty()).then(|| {
         format!(
             "{who}: bare or floor changed in {}; changes that they share are not attributed to a subject",
@@ -110,8 +105,8 @@ fn reach(line: &Line) -> f64 {
     })
 }
 
-/// The sentences that add to the tables of an experiment, each with its verdict: why something is undecided or suspect,
-/// and to what a change is attributed. Lines that are the same need none; what many share is said once.
+/// The sentences that add to the tables of an experiment, each with its verdict: why something is undecided or
+/// suspect, and to what a change is attributed. Lines that are the same need none; what many share is said once.
 pub(super) fn in_words(experiment: &Experiment) -> Vec<(Kind, String)> {
     let is_telling =
         |line: &&Line| !matches!(line.verdict, Kind::Same | Kind::Context) || line.lost().next().is_some();
@@ -125,8 +120,8 @@ pub(super) fn in_words(experiment: &Experiment) -> Vec<(Kind, String)> {
     groups.flat_map(told).collect()
 }
 
-/// What a line says apart from its sizes; none if it changed on its own, or has more to say. Changes of bare and floor,
-/// which show the machine, are not combined.
+/// What a line says apart from its sizes; none if it changed on its own, or has more to say. Changes of bare and
+/// floor, which show the machine, are not combined.
 fn said(line: &Line) -> Option<(usize, Kind, Discriminant<Ruling>, Scale)> {
     let is_open = match line.verdict {
         Kind::Undecided | Kind::TooFew => true,

@@ -10,8 +10,8 @@ use crate::verdict::{HOPELESS, Kind};
 /// The unit of a change without a ratio: the smallest difference that matters.
 pub(super) const MATTERS: &str = " × what matters";
 
-/// One line in a sentence without a full stop, or several lines of a metric that say the same. Several have the range of
-/// their sizes.
+/// One line in a sentence without a full stop, or several lines of a metric that say the same. Several have the
+/// range of their sizes.
 pub fn sentence(experiment: &Experiment, lines: &[&Line]) -> String {
     let [line, others @ ..] = lines else { return String::new() };
     let metric = &experiment.metrics[line.metric];
@@ -154,7 +154,10 @@ fn how_to_decide(lines: &[&Line], together: &Together) -> String {
         let Estimate { alpha, .. } = together.change;
         return match basis {
             Basis::Pairs => {
-                format!("with {} on each side, each would count as one value", counted(fewest_each(alpha), "run"))
+                format!(
+                    "with {} on each side, each would count as one value",
+                    counted(fewest_each(alpha), "run")
+                )
             }
             _ => "no prediction of how many rounds would decide it".into(),
         };

@@ -1,9 +1,9 @@
-//! A document for an issue, a wiki, or a comment on a pull request, in GitHub's Markdown: suspects and the answer first,
-//! folded parts last.
+//! A document for an issue, a wiki, or a comment on a pull request, in GitHub's Markdown: suspects and the answer
+//! first, folded parts last.
 //!
-//! Texts are shown unchanged and never as markup: see [`escaped`]. A comment may have at most 65,536 characters; a longer
-//! document loses the last rows of its tables, and says how many. People also read the source, in an editor or a mail,
-//! so nothing is escaped without need, and table columns are aligned.
+//! Texts are shown unchanged and never as markup: see [`escaped`]. A comment may have at most 65,536 characters; a
+//! longer document loses the last rows of its tables, and says how many. People also read the source, in an editor
+//! or a mail, so nothing is escaped without need, and table columns are aligned.
 
 use std::fmt::Write as _;
 
@@ -68,9 +68,7 @@ fn within(document: &Document, limit: usize) -> String {
     }
     if page.left_out > 0 {
         let rows = counted(page.left_out, "row");
-        page.paragraph(&format!(
-            "_{rows} of tables left out to fit a comment: see `--format json`._"
-        ));
+        page.paragraph(&format!("_{rows} of tables left out to fit a comment: see `--format json`._"));
     }
     page.text
 }
@@ -203,8 +201,8 @@ impl Page {
         }
     }
 
-    /// Lines to copy into a shell or a file. They contain no markup, so nothing is escaped; only the fence must be longer
-    /// than any in the text.
+    /// Lines to copy into a shell or a file. They contain no markup, so nothing is escaped; only the fence must be
+    /// longer than any in the text.
     fn code(&mut self, lines: &[String]) {
         let text = lines.join("\n");
         let fence = "`".repeat(3.max(backticks(&text) + 1));
@@ -212,8 +210,8 @@ impl Page {
     }
 }
 
-/// A text escaped for prose and tables: without markup, HTML, mentions of people or issues, links, ends of table cells,
-/// or beginnings of lists.
+/// A text escaped for prose and tables: without markup, HTML, mentions of people or issues, links, ends of table
+/// cells, or beginnings of lists.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();

@@ -1,19 +1,19 @@
-//! What a verb says, as one document for all formats: titles, paragraphs, facts, lists, tables, pictures, lines to copy,
-//! and parts that are folded where a format can fold. Plain data; the renderer of each format turns it into text without
-//! knowing its subject.
+//! What a verb says, as one document for all formats: titles, paragraphs, facts, lists, tables, pictures, lines to
+//! copy, and parts that are folded where a format can fold. Plain data; the renderer of each format turns it into
+//! text without knowing its subject.
 //!
 //! **A new verb** needs a builder: a function from its findings to a [`Document`]. The answer goes into
 //! [`Document::answer`], everything else into [`Document::sections`], the most important first. Suspects go into
-//! [`Document::alarms`], which every format shows first. Findings become cells through [`Cell`]'s constructors, so that
-//! a number never travels without its unit and interval: [`Column::measured`] brings a whole column of estimates to one
-//! unit. Then [`Findings`] joins the builder with the findings themselves, which JSON contains: they derive `Serialize`.
-//! A terminal first shows a smaller document of the same findings, [`Findings::brief`], which [`fitted`] keeps to one
-//! screen.
+//! [`Document::alarms`], which every format shows first. Findings become cells through [`Cell`]'s constructors, so
+//! that a number never travels without its unit and interval: [`Column::measured`] brings a whole column of
+//! estimates to one unit. Then [`Findings`] joins the builder with the findings themselves, which JSON contains:
+//! they derive `Serialize`. A terminal first shows a smaller document of the same findings, [`Findings::brief`],
+//! which [`fitted`] keeps to one screen.
 //!
 //! **A new format** needs a renderer, which is a function of a document, and a line in [`FORMATS`].
 //!
-//! Texts come in plain, with code between backticks. The constructors here remove everything that could fool a terminal,
-//! and each renderer escapes for its own format. Deliberately absent: decisions.
+//! Texts come in plain, with code between backticks. The constructors here remove everything that could fool a
+//! terminal, and each renderer escapes for its own format. Deliberately absent: decisions.
 
 pub(crate) mod axis;
 mod findings;

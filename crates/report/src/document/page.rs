@@ -1,4 +1,5 @@
-//! Lines of a page: pieces with tones, which become colours if requested. Widths are computed before colours are added.
+//! Lines of a page: pieces with tones, which become colours if requested. Widths are computed before colours are
+//! added.
 
 use super::{Glyphs, Look, Style, Tone};
 use crate::report::text::{shorten, width, wrap};
@@ -93,8 +94,8 @@ impl Page {
         self.hanging(&[(Tone::Plain, first)], width(first), tone, text);
     }
 
-    /// Adds a text in as many lines as it needs, all but the first indented, so that a name from outside cannot look like
-    /// a new line of the page.
+    /// Adds a text in as many lines as it needs, all but the first indented, so that a name from outside cannot
+    /// look like a new line of the page.
     pub fn outdented(&mut self, tone: Tone, text: &str) {
         self.hanging(&[], 2, tone, text);
     }

@@ -10,8 +10,8 @@ const LINES: usize = 39;
 /// Points to try; so many never fit.
 const TRIED: usize = 60;
 
-/// A document with as many of these points as fit on one screen, those of the lowest rank first, in their original order.
-/// `whole` makes it from the points and the number left out.
+/// A document with as many of these points as fit on one screen, those of the lowest rank first, in their original
+/// order. `whole` makes it from the points and the number left out.
 pub fn fitted(
     look: &Look,
     points: &[(usize, Item)],

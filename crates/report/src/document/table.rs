@@ -1,4 +1,5 @@
-//! Tables of a document: columns of words, of numbers with their units, or of values in one unit with their intervals.
+//! Tables of a document: columns of words, of numbers with their units, or of values in one unit with their
+//! intervals.
 
 use super::Tone;
 use crate::report::text::{bound, clean, common_scale, decimals, in_brackets, number, with_interval};

@@ -1,5 +1,5 @@
-//! A document for a terminal of 80 columns or more: suspects, the answer, and everything else. The answer comes first; if
-//! more follows than fits on a screen it comes last, where the user sees it.
+//! A document for a terminal of 80 columns or more: suspects, the answer, and everything else. The answer comes
+//! first; if more follows than fits on a screen it comes last, where the user sees it.
 //!
 //! The result is text; the caller writes it. No terminal is queried here.
 
@@ -197,8 +197,8 @@ impl Laid {
         }
     }
 
-    /// Its cell in this row, in lines. In the first column, continuation lines are indented, so that they do not look like
-    /// rows.
+    /// Its cell in this row, in lines. In the first column, continuation lines are indented, so that they do not
+    /// look like rows.
     fn lines(&self, row: usize) -> Vec<String> {
         let text = self.cells.get(row).map_or("", String::as_str);
         let is_first = self.index == Some(0);

@@ -116,7 +116,8 @@ impl Findings for Histories {
             document.answer = vec![Block::List(items)];
             document.answer.extend(tables.iter().cloned().map(Block::Table));
             let more = if left_out > 0 { format!("{left_out} more points, ") } else { String::new() };
-            let all = format!("Full history, with {more}every cell and the runs: `dunnage history … --full`.");
+            let all =
+                format!("Full history, with {more}every cell and the runs: `dunnage history … --full`.");
             document.answer.extend((look.extent == Extent::Brief).then(|| Block::note(all)));
             document
         }))
@@ -190,7 +191,8 @@ fn in_short(history: &History, series: &Series) -> (Tone, String, String) {
     (Tone::of(change.verdict), what, format!("{}{more}", history.points[change.after].name))
 }
 
-/// The time series in so many characters, whose heights go from the lowest to the highest value; `!` is a suspect value.
+/// The time series in so many characters, whose heights go from the lowest to the highest value; `!` is a suspect
+/// value.
 fn drawn(series: &Series, columns: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let count = series.values.len();

@@ -81,8 +81,8 @@ fn ours(number: &Number, same: &Same, measured: &Experiment) -> Vec<Ours> {
     all
 }
 
-/// Whether a subject of the run is the published one: the same kind, with the same keys, and with the named runtime, if
-/// any.
+/// Whether a subject of the run is the published one: the same kind, with the same keys, and with the named
+/// runtime, if any.
 fn is_the_same(published: &str, row: &Row) -> bool {
     let (Ok(theirs), Ok(own)) = (Spec::parse(published), Spec::parse(&row.subject)) else { return false };
     let runtime = match &theirs.runtime {

@@ -70,7 +70,8 @@ fn any(_: &Number, _: &str) -> bool {
 }
 
 /// Half a round trip is never compared with a full one.
-const HALF: &str = "half a round trip: the tool halves what it measures, while dunnage measures full round trips";
+const HALF: &str =
+    "half a round trip: the tool halves what it measures, while dunnage measures full round trips";
 const DERIVED: &str = "computed from other numbers of the table, which have counterparts of their own";
 const NOT_MEASURED: &str = "an estimate, a quotation or a headline, not a measurement";
 

@@ -1,5 +1,5 @@
-//! Published results: numbers with their sources, conditions and known faults. They can be shown next to those of a run,
-//! but never enter a verdict or an average.
+//! Published results: numbers with their sources, conditions and known faults. They can be shown next to those of a
+//! run, but never enter a verdict or an average.
 //!
 //! The data are in `data/reference` and part of the program. Deliberately absent: corrections. Mistakes are kept as
 //! printed, and reported.
@@ -118,8 +118,8 @@ pub struct Suspect {
     pub mechanism: String,
 }
 
-/// A published source with the quantities that a run measured too. Nothing here is computed from both sides: no verdict,
-/// no average.
+/// A published source with the quantities that a run measured too. Nothing here is computed from both sides: no
+/// verdict, no average.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reference {
     /// The source, with the cautions and suspects about the shown numbers, and without its other numbers.
@@ -251,7 +251,8 @@ impl Number {
         self.condition("vs").is_some() || self.metric.ends_with("_per_container") && self.repetition.is_none()
     }
 
-    /// Whether it was measured: not an estimate, a quotation, or a headline that a table of the same document contradicts.
+    /// Whether it was measured: not an estimate, a quotation, or a headline that a table of the same document
+    /// contradicts.
     pub fn is_measured(&self) -> bool {
         self.condition("basis").is_none() && self.condition("where").is_none()
     }
@@ -325,8 +326,8 @@ mod tests {
         );
     }
 
-    /// Reads the file by hand, without the reader, so that a slip in either shows. The checksums are those of the files as
-    /// collected.
+    /// Reads the file by hand, without the reader, so that a slip in either shows. The checksums are those of the
+    /// files as collected.
     #[test]
     fn no_number_is_lost_or_changed_between_the_collection_and_what_is_shown() {
         use sha2::{Digest, Sha256};

@@ -1,4 +1,5 @@
-//! Reads the tables of published results: sources with their cautions and suspects (TOML), and a row for each number (CSV).
+//! Reads the tables of published results: sources with their cautions and suspects (TOML), and a row for each
+//! number (CSV).
 
 use std::collections::BTreeMap;
 
@@ -83,7 +84,8 @@ impl From<String> for Caution {
     }
 }
 
-/// A caution may begin with `Guess:`, and with the experiments it is about: `cpu_run, cpu_exec: …`, `memory (free): …`.
+/// A caution may begin with `Guess:`, and with the experiments it is about: `cpu_run, cpu_exec: …`, `memory (free):
+/// …`.
 fn caution(text: &str, experiments: &[String]) -> Caution {
     let (standing, text) = match text.strip_prefix("Guess: ") {
         Some(rest) => (Standing::Guess, rest),

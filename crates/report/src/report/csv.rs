@@ -1,10 +1,9 @@
-//! One line per sample and metric, for other programs: values in base units and as exact as they
-//! were derived. The columns are a promise. A number that could not be had is a line without value and
-//! with the reason; a metric that a subject cannot have is no line.
+//! One line per sample and metric, for other programs: values in base units with full precision. The columns are
+//! stable. A missing number has a line without a value, but with the reason; a metric that a subject cannot have
+//! has no line.
 //!
-//! Rounds and positions count from 1, rounds within their phase. A cell without a sample gives one
-//! line without metric and value, with the class and the reason. Quoting follows RFC 4180, with
-//! line feeds as ends of lines.
+//! Rounds and positions count from 1, rounds within their phase. A cell without a sample has one line without
+//! metric and value, but with the class and the reason. Quoting follows RFC 4180, with line feeds as line ends.
 
 use std::fmt::Write as _;
 
@@ -30,10 +29,10 @@ pub fn lines(run: &Recorded, row: &Row<'_>, out: &mut String) {
         Outcome::Measured(sample) => {
             for metric in run.plan.metrics(cell) {
                 let value = metric.value(sample).filter(|value| value.is_finite());
-                // Shortest text that reads back as the same number.
+                // The shortest text that parses as the same number.
                 let shown = value.map(|value| value.to_string()).unwrap_or_default();
                 let missing = sample.missing.iter().find(|(name, _)| name == metric.name && value.is_none());
-                // What a subject of this kind cannot have is not missing.
+                // A metric that this kind of subject cannot have is not missing.
                 if value.is_none() && missing.is_none() {
                     continue;
                 }
@@ -52,7 +51,7 @@ pub fn lines(run: &Recorded, row: &Row<'_>, out: &mut String) {
     }
 }
 
-/// What the lines of one sample have in common, ready to be written.
+/// The common fields of the lines of one sample.
 struct Line {
     /// `run` to `label`.
     subject: String,
@@ -103,8 +102,8 @@ impl Line {
     }
 }
 
-/// `disturbed` for rounds in which the machine did other things too, `incomplete` for rounds that
-/// were never finished and count nowhere.
+/// `disturbed` for rounds in which the machine was also busy with other things, `incomplete` for unfinished rounds,
+/// which do not count.
 fn flags(run: &Recorded, round: usize) -> &'static str {
     match run.contexts.get(round) {
         Some(Some(context)) if context.disturbed.is_some() => "disturbed",
@@ -113,7 +112,7 @@ fn flags(run: &Recorded, round: usize) -> &'static str {
     }
 }
 
-/// Fields with commas between them.
+/// Fields separated by commas.
 fn joined(fields: &[&str]) -> String {
     let mut text = String::new();
     for (index, field) in fields.iter().enumerate() {
@@ -125,7 +124,7 @@ fn joined(fields: &[&str]) -> String {
     text
 }
 
-/// Appends a field, in quotes where it needs them.
+/// Appends a field, in quotes if needed.
 fn quote(field: &str, out: &mut String) {
     if !field.contains(['"', ',', '\n', '\r']) {
         return out.push_str(field);
@@ -133,14 +132,14 @@ fn quote(field: &str, out: &mut String) {
     let _ = write!(out, "\"{}\"", field.replace('"', "\"\""));
 }
 
-/// A setting, whose command may have several lines, without what could control a terminal.
+/// A setting without control characters; its command may have several lines.
 fn visible(setting: &str) -> String {
     let one =
         |c: char| if c.is_control() && c != '\n' && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
     setting.chars().map(one).collect()
 }
 
-/// A text of others that no spreadsheet takes for a formula.
+/// A text from outside that no spreadsheet reads as a formula.
 pub fn harmless(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text.to_owned() }
 }
@@ -170,7 +169,7 @@ mod tests {
         assert_eq!(harmless("a=b"), "a=b");
     }
 
-    /// Takes a line apart as RFC 4180 says.
+    /// Splits a line as in RFC 4180.
     fn fields(line: &str) -> Vec<String> {
         let mut fields = vec![String::new()];
         let mut quoted = false;

@@ -1,10 +1,10 @@
-//! Go's text form of benchmark results, which benchstat reads: one line a cell and round, with every metric that the
-//! sample has. Only rounds that count are there. The grammar is that of
+//! Go's text format of benchmark results, which benchstat reads: one line for each cell and round, with every
+//! metric of the sample. Only counted rounds are included. The grammar is that of
 //! <https://golang.org/design/14313-benchmark-format>.
 //!
-//! The first metric of an experiment has its unit alone (`sec/op`), the others have their name before it
-//! (`gone-sec/op`). Configuration lines are those that Go itself writes and no others: benchstat compares only
-//! what has the same configuration.
+//! The first metric of an experiment has only its unit (`sec/op`), the others have their name before it
+//! (`gone-sec/op`). Configuration lines are only those that Go writes: benchstat compares only results with the
+//! same configuration.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use crate::outcome::Outcome;
 use crate::record::{Recorded, Row};
 use crate::units::{Better, Unit};
 
-/// The configuration, and what is better of each unit.
+/// The configuration, and the better direction of each unit.
 pub fn header(run: &Recorded) -> String {
     let machine = |name: &str| run.environment.machine.get(name).map(|fact| clean(fact)).unwrap_or_default();
     let architecture = match machine("architecture").as_str() {
@@ -25,7 +25,7 @@ pub fn header(run: &Recorded) -> String {
     };
     let mut text = String::from("goos: linux\n");
     for (key, value) in [("goarch", architecture), ("pkg", "dunnage".to_owned()), ("cpu", machine("cpu"))] {
-        // A key without a value would take it back.
+        // A key without a value would unset it.
         if !value.is_empty() {
             let _ = writeln!(text, "{key}: {value}");
         }
@@ -41,7 +41,7 @@ pub fn header(run: &Recorded) -> String {
     text
 }
 
-/// Appends the line of one sample of a round that counts.
+/// Appends the line of one sample of a counted round.
 pub fn lines(run: &Recorded, row: &Row<'_>, out: &mut String) {
     let Some(cell) = run.plan.cells.get(row.cell) else { return };
     let is_complete = run.contexts.get(row.round).is_some_and(Option::is_some);
@@ -54,7 +54,7 @@ pub fn lines(run: &Recorded, row: &Row<'_>, out: &mut String) {
     for (key, value) in &cell.setting.0 {
         let _ = write!(name, "/{}={}", part(key), part(&clean(value)));
     }
-    // Go ends a name with the number of CPUs; without it, digits at the end of a value would be taken for that.
+    // Go ends a name with the number of CPUs; otherwise digits at the end of a value would be read as that.
     let cpus = run.environment.machine.get("cpu_usable").and_then(|cpus| cpus.parse::<u32>().ok());
     let _ = write!(name, "-{}", cpus.unwrap_or(1));
     match row.outcome.as_ref() {
@@ -78,7 +78,7 @@ pub fn lines(run: &Recorded, row: &Row<'_>, out: &mut String) {
     }
 }
 
-/// The unit of a metric, as Go's tools know it.
+/// The unit of a metric, as Go's tools name it.
 fn unit(index: usize, metric: &Metric) -> String {
     let unit = match metric.unit {
         Unit::Seconds => "sec/op",
@@ -91,7 +91,7 @@ fn unit(index: usize, metric: &Metric) -> String {
     if index == 0 { unit.to_owned() } else { format!("{}-{unit}", metric.name) }
 }
 
-/// A part of a name: what would end it, or begin another one, is written as in addresses of the web.
+/// A part of a name, percent-encoded where it would end the name or begin another part.
 fn part(text: &str) -> String {
     let kept = |letter: char| !(letter.is_whitespace() || letter.is_control() || matches!(letter, '/' | '%'));
     let part = |letter: char| match kept(letter) {

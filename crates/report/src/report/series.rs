@@ -1,8 +1,8 @@
-//! A run as the newest point of series that other programs keep: OpenMetrics for node exporter's textfile collector, Bencher's
-//! metric format, and what github-action-benchmark calls `customSmallerIsBetter`. Each subject in each setting gives the
-//! median of each metric with its interval. What must not be believed is left out, and OpenMetrics counts it.
+//! A run as the newest point of a time series in other programs: OpenMetrics for node exporter's textfile
+//! collector, Bencher Metric Format, and `customSmallerIsBetter` for github-action-benchmark. Each subject in each
+//! setting gives the median of each metric with its interval. Suspects are left out, and OpenMetrics counts them.
 //!
-//! Deliberately absent: single samples (csv, gobench), and verdicts: `compare` gives those of two runs.
+//! Deliberately absent: single samples (see csv and gobench), and verdicts (see `compare`).
 
 use std::fmt::Write as _;
 
@@ -13,10 +13,10 @@ use super::model::{Metric, Setting, Value};
 use super::text::shorten;
 use crate::units::{Better, Unit};
 
-/// As much of a name as Bencher takes, in characters.
+/// The longest name that Bencher accepts, in characters.
 const LONGEST_NAME: usize = 1024;
 
-/// One value with its place.
+/// One value with its experiment, subject and setting.
 struct Point<'a> {
     experiment: &'static str,
     setting: &'a Setting,
@@ -26,7 +26,7 @@ struct Point<'a> {
 }
 
 impl Point<'_> {
-    /// Where it stands, in words between these.
+    /// Its experiment, subject and setting, joined by this separator.
     fn place(&self, between: &str) -> String {
         let parts = [self.experiment, self.subject, &self.setting.text];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -38,7 +38,7 @@ impl Point<'_> {
     }
 }
 
-/// Everything that may be believed, metric by metric.
+/// All values that are not suspect, by metric.
 fn points(report: &Report) -> impl Iterator<Item = Point<'_>> {
     report.experiments.iter().flat_map(|experiment| {
         experiment.metrics.iter().enumerate().flat_map(move |(index, metric)| {
@@ -54,7 +54,7 @@ fn points(report: &Report) -> impl Iterator<Item = Point<'_>> {
     })
 }
 
-/// The unit as OpenMetrics and Prometheus name it; none where there is none.
+/// The unit as OpenMetrics and Prometheus name it; empty without one.
 fn unit(unit: Unit) -> &'static str {
     match unit {
         Unit::Seconds => "seconds",
@@ -66,24 +66,29 @@ fn unit(unit: Unit) -> &'static str {
     }
 }
 
-/// OpenMetrics 1.0, as <https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md> has it. Only gauges without
-/// time stamps, which are the same in Prometheus' older text format: that is what the textfile collector reads.
+/// OpenMetrics 1.0 (<https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md>): only gauges
+/// without time stamps, which are the same in the older text format of Prometheus that the textfile collector reads.
 pub fn openmetrics(report: &Report) -> String {
     let mut text = String::new();
     let started: Option<jiff::Timestamp> = report.started.parse().ok();
     if let Some(started) = started {
-        head(&mut text, "dunnage_run_start_time_seconds", "seconds", "When the run began, since 1970.");
+        head(
+            &mut text,
+            "dunnage_run_start_time_seconds",
+            "seconds",
+            "Start time of the run since unix epoch in seconds.",
+        );
         let _ = writeln!(text, "dunnage_run_start_time_seconds {}", started.as_second());
     }
     head(
         &mut text,
         "dunnage_suspects",
         "",
-        "Rules that found numbers that must not be believed; these are left out.",
+        "Number of rules that found suspect numbers, which are left out.",
     );
     let _ = writeln!(text, "dunnage_suspects {}", report.suspects.len());
     let all: Vec<Point<'_>> = points(report).collect();
-    // One family is one block.
+    // A family must be one block.
     for family in
         all.chunk_by(|one, next| (one.experiment, one.metric.name) == (next.experiment, next.metric.name))
     {
@@ -115,7 +120,7 @@ pub fn openmetrics(report: &Report) -> String {
     text
 }
 
-/// What stands before a family. The two formats escape different characters here, so there are none of them.
+/// The header of a family. The two formats escape different characters here, so none of them is used.
 fn head(text: &mut String, name: &str, unit: &str, help: &str) {
     let _ = writeln!(text, "# TYPE {name} gauge");
     if !unit.is_empty() {
@@ -129,7 +134,7 @@ fn label(text: &str) -> String {
     text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }
 
-/// Bencher Metric Format, as <https://bencher.dev/docs/reference/bencher-metric-format> has it: a benchmark is a subject in a
+/// Bencher Metric Format (<https://bencher.dev/docs/reference/bencher-metric-format>): a benchmark is a subject in a
 /// setting, a measure is a metric with its base unit.
 pub fn bmf(report: &Report) -> String {
     let mut all = Map::new();
@@ -147,9 +152,9 @@ pub fn bmf(report: &Report) -> String {
     format!("{:#}\n", Json::Object(all))
 }
 
-/// What github-action-benchmark reads as `customSmallerIsBetter`
-/// (<https://github.com/benchmark-action/github-action-benchmark>, `BenchmarkResult` in `src/extract.ts`): only metrics of which less is
-/// better. Times are in milliseconds, since its charts show numbers as they are.
+/// The format `customSmallerIsBetter` of github-action-benchmark
+/// (<https://github.com/benchmark-action/github-action-benchmark>, `BenchmarkResult` in `src/extract.ts`): only
+/// metrics where less is better. Times are in milliseconds, since its charts show the numbers unchanged.
 pub fn github_benchmark(report: &Report) -> String {
     let one = |point: Point<'_>| {
         let (unit, factor) = match point.metric.unit {

@@ -1,5 +1,5 @@
-//! Numbers that cannot be what they are called: below zero, better than the machine itself, outside their own interval, of
-//! another window, or a share of nothing.
+//! Numbers that cannot be what they are called: below zero, better than the machine itself, outside their own
+//! interval, of another window, or a share of nothing.
 
 use crate::{Number, fired, named, number, range, repetitions, series, shown, told};
 
@@ -20,8 +20,8 @@ pub fn better_than_bare_elsewhere(numbers: &[Number], own: &Number) -> Option<St
     better_than_bare(numbers, own).filter(|_| own.condition("place") != Some("rw"))
 }
 
-/// A container passes more than the machine itself, or takes less time, by more than the machine differs from itself. Where
-/// the control was taken once, how much that is cannot be told.
+/// A container passes more than the machine itself, or takes less time, by more than the machine differs from
+/// itself. Where the control was taken once, how much that is cannot be told.
 fn better_than_bare(numbers: &[Number], own: &Number) -> Option<String> {
     let is_asked = own.subject != "bare" && !own.is_derived() && own.condition("stat").is_none();
     let is_more = match own.metric.as_str() {
@@ -56,8 +56,8 @@ fn better_than_bare(numbers: &[Number], own: &Number) -> Option<String> {
     })
 }
 
-/// Whether a number is what bare gave for the same work. Where the control stands in a table of its own, it is that of the
-/// subject's storage driver.
+/// Whether a number is what bare gave for the same work. Where the control stands in a table of its own, it is that
+/// of the subject's storage driver.
 fn is_control(one: &Number, own: &Number) -> bool {
     const WHERE: [&str; 2] = ["place", "table"];
     let table = one.condition("table").is_none_or(|table| own.subject.ends_with(&format!("storage={table}")));

@@ -1,7 +1,7 @@
-//! What is suspect in the numbers that others published? The rules that our own runs obey, applied to their tables. The
-//! tables never change, so what is found in them is a file beside them, `data/reference/suspects.toml`; the program reads it,
-//! and it is compared here with what the rules find. Each rule says what was seen and what probably made it so; none corrects
-//! a number.
+//! What is suspect in the numbers that others published? The rules that our own runs obey, applied to their tables.
+//! The tables never change, so what is found in them is a file beside them, `data/reference/suspects.toml`; the
+//! program reads it, and it is compared here with what the rules find. Each rule says what was seen and what
+//! probably made it so; none corrects a number.
 
 mod bounds;
 mod columns;
@@ -289,8 +289,9 @@ fn the_file_of_suspects_holds_what_the_rules_find() {
     }
 }
 
-/// What the rules find in the published tables. Each finding was checked by hand against what the cautions of its source
-/// say, of which a part stands beside it; that a docker exec is 1.1 % quicker than bare, and a sum of 9.5 MB, are in none.
+/// What the rules find in the published tables. Each finding was checked by hand against what the cautions of its
+/// source say, of which a part stands beside it; that a docker exec is 1.1 % quicker than bare, and a sum of 9.5
+/// MB, are in none.
 #[test]
 fn the_published_tables_have_the_faults_that_their_cautions_tell() {
     let expected = [

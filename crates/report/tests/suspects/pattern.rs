@@ -1,5 +1,5 @@
-//! What several numbers show together: a figure per container without a line behind it, one factor in two columns, and signs that
-//! flip.
+//! What several numbers show together: a figure per container without a line behind it, one factor in two columns,
+//! and signs that flip.
 
 use dunnage_analysis::group::in_groups;
 
@@ -12,8 +12,8 @@ const PER: [(&str, &str); 2] =
     [("launch_per_container", "launch_total"), ("used_per_container", "used_delta")];
 const COUNT: &str = "containers";
 
-/// A figure per container claims that totals lie on a line; where they were taken at three counts or more, a fit says whether they
-/// do. Least squares with Student's t for the slope.
+/// A figure per container claims that totals lie on a line; where they were taken at three counts or more, a fit
+/// says whether they do. Least squares with Student's t for the slope.
 pub fn no_line(numbers: &[Number], claim: &Number) -> Option<String> {
     let (_, total) = PER.iter().find(|(per, _)| *per == claim.metric)?;
     let of = |one: &&Number, metric: &str| {
@@ -56,8 +56,8 @@ fn slope(points: &[(f64, f64)]) -> Option<[f64; 2]> {
     Some([slope, at_five_percent(freedom) * (rest / freedom / across).sqrt()])
 }
 
-/// A difference between two subjects that two rows show alike, as a factor, belongs to what the rows have in common and not to what
-/// tells them apart. Both factors are known to differ from one, and not from each other.
+/// A difference between two subjects that two rows show alike, as a factor, belongs to what the rows have in common
+/// and not to what tells them apart. Both factors are known to differ from one, and not from each other.
 pub fn one_factor(numbers: &[Number]) -> Vec<(&str, String)> {
     let raw = numbers.iter().filter(|one| one.repetition == Some(1));
     let cells: Vec<(&Number, Vec<f64>)> = raw
@@ -101,8 +101,8 @@ pub fn one_factor(numbers: &[Number]) -> Vec<(&str, String)> {
     found
 }
 
-/// Two places of which one subject is shown to be quicker in the one and another subject in the other, in more rows than chance
-/// gives. Pairs of measurements are told apart by the intervals that were printed.
+/// Two places of which one subject is shown to be quicker in the one and another subject in the other, in more rows
+/// than chance gives. Pairs of measurements are told apart by the intervals that were printed.
 pub fn flips(numbers: &[Number]) -> Vec<(&str, String)> {
     const PLACE: &str = "place";
     let placed = numbers.iter().filter(|one| one.interval.is_some() && one.condition(PLACE).is_some());

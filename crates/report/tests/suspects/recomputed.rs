@@ -21,8 +21,8 @@ pub fn without_data(numbers: &[Number], one: &Number) -> Option<String> {
     has_none.then(|| format!("{} against `{against}`: no numbers in the tables are behind it", told(one)))
 }
 
-/// A mean, smallest or largest value, or standard deviation of repetitions that stand in the table: what these give, where it is
-/// something else.
+/// A mean, smallest or largest value, or standard deviation of repetitions that stand in the table: what these
+/// give, where it is something else.
 fn aggregate(numbers: &[Number], one: &Number) -> Option<String> {
     if one.repetition.is_some() {
         return None;
@@ -113,7 +113,8 @@ fn derived(numbers: &[Number], one: &Number) -> Option<Result<(), String>> {
     nearest.map(|(_, told)| Err(told))
 }
 
-/// Whether a derived number shares its conditions with what it was derived from; how that was read may be left unsaid.
+/// Whether a derived number shares its conditions with what it was derived from; how that was read may be left
+/// unsaid.
 fn is_of(other: &Number, one: &Number) -> bool {
     let told = one.without(&["vs", "where"]);
     other.conditions == told || other.without(&["instrument"]) == told

@@ -1,5 +1,5 @@
-//! What is said with too little behind it: intervals that are too narrow for their number of repetitions, differences that
-//! lie within the noise, and claims that rest on a single run.
+//! What is said with too little behind it: intervals that are too narrow for their number of repetitions,
+//! differences that lie within the noise, and claims that rest on a single run.
 
 use dunnage_analysis::group::in_groups;
 
@@ -22,18 +22,19 @@ pub fn narrower_than_student(numbers: &[Number], one: &Number) -> Option<String>
     })
 }
 
-/// Half the width of an interval. Each end is known up to half a step of its last digit, which is not known better than the
-/// value's.
+/// Half the width of an interval. Each end is known up to half a step of its last digit, which is not known better
+/// than the value's.
 pub fn half_width(one: &Number) -> f64 {
     one.interval.map_or(0.0, |[low, high]| (high - low) / 2.0 + last_digit(one) / 2.0)
 }
 
-/// What is the same whatever a condition says: in a directory of the host the number of the image's layers changes nothing.
+/// What is the same whatever a condition says: in a directory of the host the number of the image's layers changes
+/// nothing.
 const REPEATED: [(&str, &str, &str, &str); 1] = [("layers", "place", "bind", "layers")];
 
-/// Where the repetitions are not known, an interval is judged by how often two measurements of one thing lie farther apart than
-/// the root of the sum of their squared half widths: in at most 5 % of pairs. How many more would be chance is told by the
-/// binomial distribution.
+/// Where the repetitions are not known, an interval is judged by how often two measurements of one thing lie
+/// farther apart than the root of the sum of their squared half widths: in at most 5 % of pairs. How many more
+/// would be chance is told by the binomial distribution.
 pub fn disagreements(numbers: &[Number]) -> Vec<(&str, String)> {
     REPEATED
         .iter()

@@ -1,8 +1,8 @@
-//! How far may a mean of few values be off? Student's t, for checking intervals that others printed; our own verdicts
-//! rest on medians and need no shape.
+//! How far may a mean of few values be off? Student's t, for checking intervals that others printed; our own
+//! verdicts rest on medians and need no shape.
 //!
-//! With t = √ν·tan θ the density becomes cos^(ν−1) θ, so that its distribution is a quotient of two integrals over an angle,
-//! for any ν > 0 (Student 1908; Abramowitz and Stegun 26.7.3 and 26.7.4 are these integrals for whole ν).
+//! With t = √ν·tan θ the density becomes cos^(ν−1) θ, so that its distribution is a quotient of two integrals over
+//! an angle, for any ν > 0 (Student 1908; Abramowitz and Stegun 26.7.3 and 26.7.4 are these integrals for whole ν).
 
 use std::f64::consts::FRAC_PI_2;
 
@@ -12,7 +12,8 @@ const STEPS: usize = 2000;
 /// The probability that Student's t with these degrees of freedom lies between −t and t.
 pub fn within(t: f64, freedom: f64) -> f64 {
     let angle = (t.max(0.0) / freedom.sqrt()).atan();
-    // Where the exponent is below zero the end of the quarter turn is a pole; few enough degrees are asked for nowhere.
+    // Where the exponent is below zero the end of the quarter turn is a pole; few enough degrees are asked for
+    // nowhere.
     integral(angle, freedom - 1.0) / integral(FRAC_PI_2, freedom - 1.0)
 }
 
@@ -36,8 +37,8 @@ fn integral(to: f64, exponent: f64) -> f64 {
     (at(0) + inner.sum::<f64>() + at(STEPS)) * step / 3.0
 }
 
-/// The difference of two means and its error at 5 %, for spreads that need not be alike (Welch 1947); none where a side
-/// has fewer than two values or no spread at all.
+/// The difference of two means and its error at 5 %, for spreads that need not be alike (Welch 1947); none where a
+/// side has fewer than two values or no spread at all.
 pub fn difference(one: &[f64], other: &[f64]) -> Option<(f64, f64)> {
     let ([mean, error], [other_mean, other_error]) = (moments(one)?, moments(other)?);
     let both = error + other_error;

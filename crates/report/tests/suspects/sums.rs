@@ -1,5 +1,5 @@
-//! Numbers of one table that deny each other: parts and their whole, one quantity with two values, loads that cannot be
-//! divided, and shares of another window.
+//! Numbers of one table that deny each other: parts and their whole, one quantity with two values, loads that
+//! cannot be divided, and shares of another window.
 
 use dunnage_analysis::group::in_groups;
 

@@ -1,10 +1,10 @@
 //! A document as one page for a browser: a single file without network access. A small script sorts tables, hides
 //! subjects and shows values; the page is readable without it.
 //!
-//! The templates are askama's: they are compiled and checked with the program, so that the executable, which is also the
-//! probe, contains no template parser. Everything put into them is escaped unless marked `safe`. Only files of this
-//! directory, and drawings made of numbers and escaped labels, are marked so. The page's policy allows its own style and
-//! script, by their hashes, and nothing else.
+//! The templates are askama's: they are compiled and checked with the program, so that the executable, which is
+//! also the probe, contains no template parser. Everything put into them is escaped unless marked `safe`. Only
+//! files of this directory, and drawings made of numbers and escaped labels, are marked so. The page's policy
+//! allows its own style and script, by their hashes, and nothing else.
 
 mod prose;
 

@@ -371,8 +371,8 @@ fn named_once(mut items: Vec<Item>) -> Vec<Item> {
     items
 }
 
-/// Unexpected verdicts against the baseline: subjects of higher layers that are not slower. Undecided comparisons have
-/// a sentence of their own, and so have pairs within the layer of the baseline.
+/// Unexpected verdicts against the baseline: subjects of higher layers that are not slower. Undecided comparisons
+/// have a sentence of their own, and so have pairs within the layer of the baseline.
 fn exceptions(experiment: &Experiment) -> Option<String> {
     let baseline = experiment.rows().find(|(_, _, row)| row.is_baseline)?.2;
     let is_above = |row: &Row| row.variant_of.is_none() && row.layer != baseline.layer;

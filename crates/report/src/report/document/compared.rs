@@ -239,7 +239,9 @@ pub(super) fn floor_shares(experiment: &Experiment, setting: usize) -> Option<Bl
             "cgroup" => {
                 Some("this floor enters its cgroups in a cheaper way; `floor:cgroup=procs` does it their way")
             }
-            "overlay" if label.contains("overlay=off") => Some("this floor's root is a directory, theirs an overlay"),
+            "overlay" if label.contains("overlay=off") => {
+                Some("this floor's root is a directory, theirs an overlay")
+            }
             "overlay" => Some("this floor's root is an overlay, theirs a directory"),
             _ => None,
         });

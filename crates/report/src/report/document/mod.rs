@@ -183,7 +183,8 @@ fn dearest(experiment: &Experiment) -> Vec<String> {
         let told = rungs.iter().take(DEAREST);
         let told = told.map(|(piece, price)| format!("{piece} {}", estimated(metric.unit, price)));
         let told: Vec<_> = told.collect();
-        (!told.is_empty()).then(|| format!("most expensive pieces of {}, {}: {}", place.0, place.1, told.join(", ")))
+        (!told.is_empty())
+            .then(|| format!("most expensive pieces of {}, {}: {}", place.0, place.1, told.join(", ")))
     };
     places.into_iter().filter_map(of).collect()
 }

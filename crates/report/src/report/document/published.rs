@@ -37,8 +37,10 @@ fn beside(table: &Beside) -> Table {
         Quantity::Difference => ", difference from bare",
     };
     let columns = ["published subject", "conditions", "published", "this run"].map(Column::words);
-    let title =
-        format!("{} {}{what}, next to the published {}", table.experiment, table.metric, table.published_experiment);
+    let title = format!(
+        "{} {}{what}, next to the published {}",
+        table.experiment, table.metric, table.published_experiment
+    );
     let mut shown = Table::of(title, columns.into()).note(format!("Differs: {}", table.differs));
     table.rows.iter().for_each(|row| shown.row(&[], cells(table, row)));
     shown
@@ -51,9 +53,7 @@ fn cells(table: &Beside, row: &BesideRow) -> Vec<Cell> {
         Cell::words(&row.conditions),
         shown::numbers(&row.published),
         match ours.is_empty() {
-            true => {
-                Cell::nothing(format!("not in this run (needs {}, {})", row.subject, table.conditions))
-            }
+            true => Cell::nothing(format!("not in this run (needs {}, {})", row.subject, table.conditions)),
             false => Cell::lines(ours),
         },
     ]

@@ -1,4 +1,4 @@
-//! From a run and its analysis to the plain data of a report.
+//! Builds the plain data of a report from a run and its analysis.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::verdict::table::{ExperimentTable, Item};
 use crate::verdict::{self, Analysis, FloorShare, MOST_POINTS, MOST_STEPS, MetricSummary, Shape, Suspect};
 
 impl Report {
-    /// Everything that the run shows.
+    /// The report of a run.
     pub fn of(run: &Recorded, analysis: &Analysis) -> Report {
         let environment = &run.environment;
         let plan = &run.plan;
@@ -61,7 +61,7 @@ impl Report {
     }
 }
 
-/// An experiment_table whose texts, labels and engines' words among them, fool no terminal.
+/// A table whose texts, which include labels and messages of engines, are clean.
 fn cleaned(experiment_table: &ExperimentTable) -> ExperimentTable {
     let item = |item: &Item| match item {
         Item::Text(text) => Item::Text(clean(text)),
@@ -87,7 +87,7 @@ fn programs(run: &Recorded) -> Vec<ComponentFacts> {
         version: clean(component.version.trim().lines().next().unwrap_or_default()),
         sha256: clean(&component.sha256),
     };
-    // No program, and part of what floor and runtimes are all the same.
+    // Not a program, but part of floor and runtimes.
     let filter = run.environment.filter.as_ref().map(|filter| ComponentFacts {
         role: "system call filter".into(),
         path: String::new(),
@@ -97,7 +97,7 @@ fn programs(run: &Recorded) -> Vec<ComponentFacts> {
     distinct(known.flat_map(|facts| &facts.components).map(program).chain(filter))
 }
 
-/// How many samples count.
+/// The number of counted samples.
 fn samples(run: &Recorded) -> usize {
     let complete: Vec<_> = run.contexts.iter().skip(run.plan.warmups).map(Option::is_some).collect();
     let taken = |round: usize, series: &crate::record::Series| {
@@ -178,7 +178,7 @@ impl Compared<'_> {
         }
     }
 
-    /// A ladder of this kind; none where it would show nothing that another does not.
+    /// A ladder of this kind; none if it shows nothing new.
     fn ladder(&self, cells: &[usize], kind: plan::Ladder) -> Option<Ladder> {
         let plan = &self.run.plan;
         let entry = |cell: usize| &plan.subjects[plan.cells[cell].subject];
@@ -186,7 +186,7 @@ impl Compared<'_> {
         let originals: Vec<usize> =
             cells.iter().copied().filter(|&cell| entry(cell).twin_of.is_none()).collect();
         let own = |cell: usize| entry(cell).ladder == kind;
-        // Without any engine there is one ladder, of what there is.
+        // Without engines there is one ladder of all subjects.
         let is_needed = originals.iter().any(|&cell| own(cell) && is_engine(cell))
             || (kind == plan::Ladder::AsInstalled && !originals.iter().any(|&cell| is_engine(cell)));
         if !is_needed {
@@ -269,7 +269,7 @@ fn keep_short_labels_distinct(rows: &mut [Row]) {
     }
 }
 
-/// What replicates within the first sample of a cell that counts.
+/// The values that replicate within the first counted sample of a cell.
 fn replicated(run: &Recorded, cell: usize) -> Vec<Option<Replicated>> {
     let declared = experiment::find(run.plan.cells[cell].experiment).map_or(&[][..], |one| one.replicates);
     let counted = run.contexts.iter().skip(run.plan.warmups);
@@ -290,7 +290,7 @@ fn replicated(run: &Recorded, cell: usize) -> Vec<Option<Replicated>> {
     declared.iter().map(of_sample).collect()
 }
 
-/// The values of complete rounds that count.
+/// The values of complete, counted rounds.
 fn points(run: &Recorded, cell: usize, metric: usize) -> Vec<f64> {
     let counted = run.contexts.iter().skip(run.plan.warmups);
     let values = run.series[cell].values[metric].iter().zip(counted);

@@ -54,8 +54,7 @@ pub(super) fn precision(run: &Recorded, analysis: &Analysis) -> Option<Precision
     let looks = &run.plan.looks;
     let is_over = analysis.rounds == run.plan.rounds;
     let ended_at_look = looks.iter().position(|look| is_over && *look == run.plan.rounds).map(|at| at + 1);
-    let ended =
-        ended_at_look.map_or("not ended yet".to_owned(), |number| format!("ended at look {number}"));
+    let ended = ended_at_look.map_or("not ended yet".to_owned(), |number| format!("ended at look {number}"));
     let stages = match looks.len() {
         0 => String::new(),
         all => format!(

@@ -1,5 +1,5 @@
-//! Which share of the values is no larger than this? A curve a subject, rising over a logarithmic axis: a steep one
-//! is steady, a step in it is a second mode, and a long flat end is a tail.
+//! Cumulative distributions: a rising curve for each subject over a logarithmic axis. A steep curve means steady
+//! values, a step is a second mode, and a long flat end is a tail.
 
 use super::plane::{Curve, Place, Plane, Shape, Side, Strips, at_share, quantiles};
 use super::{Picture, drawn, metrics, under};
@@ -7,10 +7,10 @@ use crate::axis::Range;
 use crate::report::model::{Experiment, Report, Row, Setting};
 use crate::units::{Unit, counted};
 
-/// Fewer values make no curve.
+/// The fewest values for a curve.
 const FEWEST: usize = 5;
 
-/// A picture a setting, of the metric that is told first.
+/// A picture of the first metric for each setting.
 pub(super) fn pictures(report: &Report, experiment: &Experiment) -> Vec<Picture> {
     let Some(&index) = metrics(experiment).first() else { return Vec::new() };
     let metric = &experiment.metrics[index];
@@ -34,8 +34,8 @@ pub(super) fn pictures(report: &Report, experiment: &Experiment) -> Vec<Picture>
     experiment.settings.iter().filter_map(of_setting).collect()
 }
 
-/// A picture of subjects with order statistics at equal steps, from the smallest to the largest of their values; `of` says
-/// what values are, in the plural. None without a subject.
+/// A picture of subjects with order statistics at equal steps, from the smallest to the largest value; `of` names the
+/// values, in the plural. None without subjects.
 pub(super) fn picture(
     name: &[&str],
     title: String,
@@ -62,8 +62,8 @@ pub(super) fn picture(
     let up = Side { name: String::new(), unit: Unit::Share, range: Range::FromZero };
     let plane = Plane { across, up, strips: Strips::Together, shape: Shape::Stair, curves };
     let caption = vec![format!(
-        "At each value, the height is the share of {of} that took no longer. The subjects stand in the order of their \
-         medians; lines differ in colour and in their dashes."
+        "At each value, the height is the share of {of} that took no longer. Subjects are in the order of their medians; \
+         lines differ in colour and dashes."
     )];
     plane.picture(name, title, caption, "Cumulative distributions", table)
 }

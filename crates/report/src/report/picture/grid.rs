@@ -1,5 +1,5 @@
-//! What happens where two things meet? A field for each pair, with its value in words and its size as a shade: what
-//! differs by subject and metric, a metric by subject and setting, and what worked.
+//! Maps over two dimensions, with a field for each pair: its value in words, its size as a shade. Differences by
+//! subject and metric, a metric by subject and setting, and what worked.
 
 use super::letters::{shorten, width};
 use super::svg::{Canvas, End, HEAT_STEPS, LABEL, SIDE, SMALL, WIDTH};
@@ -9,16 +9,16 @@ use crate::report::text::{after_comma, clean};
 use crate::units::counted;
 use crate::verdict::Verdict;
 
-/// From so many decisive metrics on, a map tells more than pictures of each.
+/// From so many decisive metrics on, a map is better than a picture of each.
 const MANY_METRICS: usize = 5;
-/// Values further apart than this are told apart by their ratio.
+/// Values further apart than this are shaded by their ratio.
 const WIDE: f64 = 20.0;
 
-/// What the names of rows take at least, and at most: a third of the picture.
+/// The narrowest and the widest column of row names: at most a third of the picture.
 const LABEL_ROOM: (f64, f64) = (40.0, 240.0);
-/// How wide a field is at least, and at most.
+/// The narrowest and the widest field.
 const ACROSS: (f64, f64) = (44.0, 140.0);
-/// What is left free around the letters of a field.
+/// The space around the text of a field.
 const AIR: f64 = 8.0;
 const FIELD: f64 = 24.0;
 const HEAD: f64 = 22.0;
@@ -26,22 +26,22 @@ const HEAD: f64 = 22.0;
 /// Fields in rows and columns.
 #[derive(Debug, Clone)]
 pub struct Grid {
-    /// Heads of columns.
+    /// Column headings.
     pub columns: Vec<String>,
     /// The labels of subjects, and a field for each column.
     pub rows: Vec<(String, Vec<Field>)>,
 }
 
-/// Where a row and a column meet.
+/// The field of a row and a column.
 #[derive(Debug, Clone)]
 pub struct Field {
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// What is said of it where it is pointed at.
+    /// The words shown under the pointer.
     pub word: &'static str,
-    /// How much of it there is, as a step of the shades; none where that is not known.
+    /// Its size as a step of the shades; none if unknown.
     pub shade: Option<usize>,
-    /// How its letters look: `faint` where nothing is decided or there, `alarm` where something is wrong.
+    /// The class of its text: `faint` if undecided or missing, `alarm` if something is wrong.
     pub class: &'static str,
 }
 
@@ -51,7 +51,7 @@ impl Field {
     }
 }
 
-/// The maps of an experiment, what worked last.
+/// The maps of an experiment, with the one of what worked last.
 pub(super) fn pictures(report: &Report, experiment: &Experiment) -> Vec<Picture> {
     let mut pictures: Vec<Picture> =
         experiment.settings.iter().filter_map(|setting| differences(experiment, setting)).collect();
@@ -62,7 +62,7 @@ pub(super) fn pictures(report: &Report, experiment: &Experiment) -> Vec<Picture>
     pictures
 }
 
-/// What every subject takes more than the baseline in every decisive metric; none where there are few metrics.
+/// The difference of every subject from the baseline in every decisive metric; none if there are few metrics.
 fn differences(experiment: &Experiment, setting: &Setting) -> Option<Picture> {
     let metrics: Vec<usize> =
         (0..experiment.metrics.len()).filter(|&index| experiment.metrics[index].decisive).collect();
@@ -77,7 +77,7 @@ fn differences(experiment: &Experiment, setting: &Setting) -> Option<Picture> {
         let difference = change.difference?;
         let (mark, class, shade) = match change.verdict {
             _ if change.noise.is_some() => (" ~", "faint", None),
-            // Shaded is what a person does not wish for; of what only describes, more of it.
+            // Changes for the worse are shaded; in neutral metrics, increases.
             Verdict::More | Verdict::Less if change.kind().of_the_one_named() == change.kind() => {
                 let times = change.matters.map_or(1.0, |matters| difference.value.abs() / matters);
                 ("", "ink", Some((1 + times.max(1.0).log2().round() as usize).min(HEAT_STEPS - 1)))
@@ -105,18 +105,18 @@ fn differences(experiment: &Experiment, setting: &Setting) -> Option<Picture> {
     let under = if experiment.settings.len() > 1 { under(setting) } else { String::new() };
     Some(grid.picture(
         &[experiment.name, "differences", if under.is_empty() { "" } else { &setting.values }],
-        format!("{}: what each subject takes more than {baseline}{under}", experiment.name),
+        format!("{}: difference of each subject from {baseline}{under}", experiment.name),
         vec![
-            "Median of the paired differences. A shade means that it is decided: the darker, the more times what matters; \
-             the lightest is no more than that."
+            "Medians of the paired differences. A shade means decided: the darker, the larger against the smallest \
+             difference that matters; the lightest is not larger than that."
                 .into(),
-            "= no difference that matters · ? not decided · ~ no more than the noise floor · ! suspect".into(),
+            "= no difference that matters · ? undecided · ~ in noise · ! suspect".into(),
         ],
         alternative,
     ))
 }
 
-/// A metric by subject and setting; none where there is nothing to be seen.
+/// A metric by subject and setting; none if there is nothing to see.
 fn by_setting(experiment: &Experiment, metric: usize) -> Option<Picture> {
     let unit = experiment.metrics[metric].unit;
     let subjects = subjects(experiment);
@@ -128,7 +128,7 @@ fn by_setting(experiment: &Experiment, metric: usize) -> Option<Picture> {
     let all = settings.iter().flat_map(|setting| subjects.iter().filter_map(|row| value(setting, row)));
     let (low, high) =
         all.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), value| (low.min(value), high.max(value)));
-    // What only one setting has is told by pictures of that setting.
+    // A metric of a single setting is in the pictures of that setting.
     if settings.len() < 2 || high <= 0.0 {
         return None;
     }
@@ -155,12 +155,12 @@ fn by_setting(experiment: &Experiment, metric: usize) -> Option<Picture> {
     Some(grid.picture(
         &[experiment.name, "map", name],
         format!("{}: {name} by subject and setting", experiment.name),
-        vec![format!("Medians. The darker, the more {name}; n/a: it does not apply, or there is no value.")],
+        vec![format!("Medians. The darker, the larger {name}; n/a: does not apply, or has no value.")],
         alternative,
     ))
 }
 
-/// Which subjects worked in which settings; none where all did.
+/// Which subjects worked in which settings; none if all did.
 fn what_worked(report: &Report, experiment: &Experiment) -> Option<Picture> {
     let failures: Vec<_> = report.failures.iter().filter(|one| one.experiment == experiment.name).collect();
     if failures.is_empty() {
@@ -193,13 +193,13 @@ fn what_worked(report: &Report, experiment: &Experiment) -> Option<Picture> {
     Some(grid.picture(
         &[experiment.name, "worked"],
         format!("{}: what worked, by subject and setting", experiment.name),
-        vec!["✓ at least one sample · ✗ none, with the class of the failure; the reasons stand under failures.".into()],
+        vec!["✓ at least one sample · ✗ none, with the class of the failure; see the failures for the reasons.".into()],
         alternative,
     ))
 }
 
 impl Grid {
-    /// A row a subject, and a column for each of these behind its head.
+    /// A row for each subject, and a column for each of these with its heading.
     fn of<T: Copy>(
         subjects: &[&Row],
         columns: impl Iterator<Item = (String, T)>,
@@ -214,7 +214,7 @@ impl Grid {
         self.rows.iter().flat_map(|(_, fields)| fields)
     }
 
-    /// The picture of it, with its data.
+    /// Its picture, with the data.
     fn picture(self, name: &[&str], title: String, caption: Vec<String>, alternative: String) -> Picture {
         let row = |(name, fields): &(String, Vec<Field>)| {
             std::iter::once(name.clone()).chain(fields.iter().map(|field| field.text.clone())).collect()
@@ -224,14 +224,14 @@ impl Grid {
         Picture { name: named(name), title, caption, alternative, table, drawing: Drawing::Grid(self) }
     }
 
-    /// What the names of rows take.
+    /// The width of the row names.
     fn label_room(&self) -> f64 {
         let longest = self.rows.iter().map(|(name, _)| width(name, LABEL)).fold(0.0, f64::max);
         longest.clamp(LABEL_ROOM.0, LABEL_ROOM.1)
     }
 
-    /// How many columns stand beside each other, and how wide each is: as many as can be read, and in parts that
-    /// are about equal, so that none is left with a single column.
+    /// How many columns fit next to each other, and how wide each is: as many as are readable, in about equal
+    /// parts, so that none has a single column.
     fn beside(&self, room: f64) -> (usize, f64) {
         let heads = self.columns.iter().map(String::as_str);
         let texts = heads.chain(self.fields().map(|field| field.text.as_str()));
@@ -242,7 +242,7 @@ impl Grid {
         (beside, (room / beside as f64).min(ACROSS.1))
     }
 
-    /// Draws it from a height on, in parts where there are many columns, and says where it ends.
+    /// Draws it from a height on, in parts if there are many columns, and returns where it ends.
     pub(super) fn draw(&self, canvas: &mut Canvas, top: f64) -> f64 {
         let labels = self.label_room();
         let left = SIDE + labels + AIR;
@@ -302,7 +302,7 @@ mod tests {
             let (beside, across) = grid.beside(WIDTH - 2.0 * SIDE - grid.label_room() - AIR);
             let last = (metrics - 1) % beside + 1;
             assert!(metrics == 1 || last > 1, "{metrics} in parts of {beside} leave {last}");
-            // Nothing is cut: heads and fields have the room that they take.
+            // Nothing is cut: headings and fields have enough room.
             assert!(across >= width("pipe_round_trip29", SMALL) + AIR / 2.0, "{across}");
         }
     }

@@ -1,4 +1,4 @@
-//! How does it grow? A metric over a number that the settings differ in, such as the size of a job: a line a subject
+//! Growth: a metric over a number in which the settings differ, such as the size of a job. Each subject has a line
 //! through its medians, in a band of their intervals.
 
 use super::plane::{Curve, Place, Plane, Shape, Side, Strips};
@@ -8,12 +8,12 @@ use crate::report::model::{Experiment, Setting};
 use crate::report::text::{clean, estimated};
 use crate::units::Unit;
 
-/// Two points show no growth.
+/// The fewest points: two show no growth.
 const FEWEST: usize = 3;
-/// Numbers further apart than this stand by their ratio.
+/// Numbers further apart than this are placed by their ratio.
 const WIDE: f64 = 20.0;
 
-/// A picture for each decisive metric where all settings differ in one number alone.
+/// A picture for each decisive metric, if all settings differ in a single number.
 pub(super) fn pictures(experiment: &Experiment) -> Vec<Picture> {
     let texts: Vec<&str> = experiment.settings.iter().map(|setting| setting.text.as_str()).collect();
     let Some((along, numbers)) = one_number(&texts) else { return Vec::new() };
@@ -51,7 +51,7 @@ fn picture(
     };
     let asked = subjects(experiment).into_iter().filter(|row| row.variant_of.is_none());
     let mut curves: Vec<Curve> = asked.filter_map(|row| curve(&row.label)).collect();
-    // The largest at the end stands first, as its line does.
+    // The order of the lines at their end, the largest first.
     let last = |curve: &Curve| curve.places.last().copied().flatten().map_or(0.0, |place| place.value);
     curves.sort_by(|one, other| last(other).total_cmp(&last(one)));
     let (low, high) = (settings.first()?.0, settings.last()?.0);
@@ -65,7 +65,7 @@ fn picture(
         curves,
     };
     let title = format!("{}: {name} over {along}", experiment.name);
-    let caption = vec!["Lines go through medians; the bands are their intervals at 95 %.".into()];
+    let caption = vec!["Lines connect medians; bands are their 95 % intervals.".into()];
     let table = plane.table();
     plane.picture(
         &[experiment.name, name, "over", along],
@@ -76,7 +76,7 @@ fn picture(
     )
 }
 
-/// The number in which texts differ and nothing else, and what stands before it.
+/// The only number in which texts differ, and the text before it.
 fn one_number(texts: &[&str]) -> Option<(String, Vec<f64>)> {
     let (first, rest) = texts.split_first()?;
     let before =
@@ -109,12 +109,12 @@ mod tests {
         let jobs =
             ["cmd=sort;mode=run;sweep=n=10", "cmd=sort;mode=run;sweep=n=20", "cmd=sort;mode=run;sweep=n=400"];
         assert_eq!(found(&jobs), Some(("n".into(), vec![10.0, 20.0, 400.0])));
-        // What numbers share at their ends belongs to them.
+        // Digits and units that numbers share at their ends belong to them.
         assert_eq!(
             found(&["w=100ms", "w=200ms", "w=1500ms"]),
             Some(("w".into(), vec![100.0, 200.0, 1500.0]))
         );
-        assert_eq!(found(&["w=1ms", "w=2ms"]), None, "two are no course");
+        assert_eq!(found(&["w=1ms", "w=2ms"]), None, "two are not enough");
         assert_eq!(found(&["a=1;b=2", "a=2;b=1", "a=3;b=3"]), None);
         assert_eq!(found(&["prestate=idle", "prestate=primed", "prestate=x"]), None);
         assert_eq!(found(&["", "", ""]), None);

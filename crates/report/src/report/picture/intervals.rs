@@ -1,5 +1,5 @@
-//! Medians with their intervals over the values of single rounds, a row a subject, from the lowest layer up: how
-//! large is it, how sure is that, and what lies behind it?
+//! Medians with their intervals over the values of single rounds, a row for each subject, from the lowest layer up:
+//! how large is it, how precise, and what data are behind it?
 
 use super::rows::{Layout, Mark, Panel, Row, Rows};
 use super::svg::End;
@@ -10,9 +10,9 @@ use crate::report::text::{clean, decimals, estimated, in_brackets, number};
 use crate::units::counted;
 use crate::verdict::{Finding, Verdict};
 
-/// Beyond these rows variants are left out of a picture.
+/// With more rows than this, variants are left out of a picture.
 const CROWDED: usize = 24;
-/// Up to so many metrics have pictures of their own.
+/// Up to so many metrics have their own pictures.
 const FEW_METRICS: usize = 4;
 
 static LAYOUT: Layout = Layout {
@@ -24,7 +24,7 @@ static LAYOUT: Layout = Layout {
 };
 const HEADS: [&str; 6] = ["median [interval]", "quartiles", "range", "rounds", "multiple", "verdict"];
 
-/// Pictures of the decisive metrics, or of the first where none decides.
+/// Pictures of the decisive metrics, or of the first metric.
 pub(super) fn pictures(report: &Report, experiment: &Experiment) -> Vec<Picture> {
     let metrics = metrics(experiment);
     let is_few = metrics.len() <= FEW_METRICS;
@@ -36,7 +36,7 @@ pub(super) fn pictures(report: &Report, experiment: &Experiment) -> Vec<Picture>
     Panel::pages(all.collect(), belong).into_iter().map(|page| picture(report, experiment, page)).collect()
 }
 
-/// A panel a ladder; what stands below the engines is shown once. Panels of a metric share an axis.
+/// A panel for each ladder; subjects below the engines are shown once. Panels of a metric share an axis.
 fn panels(experiment: &Experiment, setting: &Setting, metric: usize) -> Vec<Panel> {
     let of_ladder = |(index, ladder): (usize, &Ladder)| {
         let mut rows: Vec<&Subject> =
@@ -133,15 +133,14 @@ fn picture(report: &Report, experiment: &Experiment, panels: Vec<Panel>) -> Pict
     let rounds = experiment.rounds.unwrap_or(report.rounds.complete).min(report.rounds.complete);
     let baseline = experiment.settings.first().and_then(|setting| setting.ladders.first());
     let mut caption = vec![
-        "A mark is the median over rounds, in the shape and colour of its layer; a line is its interval at 95 %, where \
-         enough rounds give one; pale dots are single rounds, or where there are many, evenly chosen ones from the smallest to \
-         the largest."
+        "A mark is the median over rounds, in the shape and colour of its layer; a line is its 95 % interval, if there are \
+         enough rounds for one; pale dots are single rounds, or an even choice of them if there are many."
             .to_owned(),
     ];
     caption.extend(baseline.map(|one| format!("Multiples and verdicts are against {}.", one.baseline)));
     let shown = |label: &String| panels.iter().flat_map(|panel| &panel.rows).any(|row| row.subject == *label);
     if experiment.rows().any(|(_, _, row)| row.variant_of.is_some() && !shown(&row.label)) {
-        caption.push("Subjects that the experiment varied by itself are left out.".into());
+        caption.push("Variants that the experiment added are left out.".into());
     }
     let title = format!("{}: {what} in {}", experiment.name, counted(rounds, "round"));
     let rows = Rows { layout: &LAYOUT, legend: &[], heads: HEADS.to_vec(), panels };

@@ -1,5 +1,5 @@
-//! What does each layer add? Bars for subjects, each in parts: what a bare process takes, what the kernel's part of a
-//! container adds, then the runtime, then the engine, then what the engine does as it comes.
+//! What does each layer add? A bar for each subject, with parts for the bare process, the kernel's part of a
+//! container, the runtime, the engine, and the defaults of the engine.
 
 use super::Picture;
 use super::rows::{Layout, Mark, Panel, Row, Rows};
@@ -11,7 +11,7 @@ use crate::report::text::{clean, estimated, in_brackets, joined};
 use crate::stats::Estimate;
 use crate::units::{Unit, counted};
 
-/// What parts are called, and their colours, from the bottom up.
+/// The names and colours of the parts, from the bottom up.
 const PARTS: [(&str, usize); 5] =
     [("bare process", 0), ("kernel (floor)", 1), ("runtime", 3), ("engine", 4), ("its defaults", 2)];
 
@@ -21,15 +21,15 @@ static LAYOUT: Layout =
 /// One subject.
 struct Bar<'a> {
     row: &'a Subject,
-    /// Which part ends where; each begins where the one before ends.
+    /// The parts and their ends; each begins at the end of the previous one.
     parts: Vec<(usize, f64)>,
     /// Its own median.
     whole: Estimate,
-    /// What it is on equal ground and its median there, where it takes longer there than as installed.
+    /// The equalised subject and its median, if it takes longer equalised than as installed.
     even: Option<(&'a str, f64)>,
 }
 
-/// The picture of the first experiment about launches in which layers stand above each other.
+/// The picture of the first experiment about launches that has layers.
 pub(super) fn picture(report: &Report) -> Option<Picture> {
     let told = |experiment: &'_ &Experiment| experiment.rows().any(|(_, _, row)| row.floor_share.is_some());
     report.experiments.iter().filter(told).find_map(|experiment| of_experiment(report, experiment))
@@ -42,22 +42,22 @@ fn of_experiment(report: &Report, experiment: &Experiment) -> Option<Picture> {
         settings.filter(|(_, bars)| bars.iter().any(|bar| bar.parts.len() > 1)).collect();
     let bars = || settings.iter().flat_map(|(_, bars)| bars);
     let mut caption = vec![format!(
-        "Medians of {} over {}. Each part of a bar ends at the median of that layer alone, so that its length is what the \
-         layer adds; the thin line at the end is the interval of the whole at 95 %.",
+        "Medians of {} over {}. Each part of a bar ends at the median of that layer alone, so its length is what the layer \
+         adds; the thin line at the end is the 95 % interval of the whole.",
         metric.name,
         counted(report.rounds.complete, "round")
     )];
     if bars().any(|bar| bar.parts.iter().any(|(part, _)| *part == 4)) {
         caption.push(
-            "Layers are compared on equal ground; “its defaults” is what the engine takes more as it was installed: \
-             network, log and the like."
+            "Layers are compared with equalised settings; “its defaults” is what the engine adds as installed: network, log \
+             and the like."
                 .into(),
         );
         caption.extend(leaves_out(&settings, metric.unit));
         let uneven = only_as_installed(bars());
         if !uneven.is_empty() {
             caption.push(format!(
-                "Not so {}, measured as installed only: the engine's part holds what it does otherwise than the others.",
+                "Except {}, measured as installed only: there the engine's part includes its defaults.",
                 joined(&uneven, "and")
             ));
         }
@@ -106,13 +106,13 @@ fn row(metric: &Metric, bar: &Bar<'_>) -> Row {
     }
 }
 
-/// Engines that stand beside equalised ones and were not equalised themselves.
+/// Engines that were not equalised, although others were.
 fn only_as_installed<'a>(bars: impl Iterator<Item = &'a Bar<'a>>) -> Vec<String> {
     let alone = bars.filter(|bar| bar.even.is_none() && bar.parts.last().is_some_and(|(part, _)| *part == 3));
     distinct(alone.map(|bar| bar.row.label.clone()))
 }
 
-/// Engines that take less as they were installed than on equal ground, since they leave out what others do.
+/// Engines that take less as installed than equalised, since their defaults leave out what others do.
 fn leaves_out(settings: &[(String, Vec<Bar<'_>>)], unit: Unit) -> Option<String> {
     let mut all: Vec<String> = Vec::new();
     for (title, bars) in settings {
@@ -125,21 +125,21 @@ fn leaves_out(settings: &[(String, Vec<Bar<'_>>)], unit: Unit) -> Option<String>
     }
     (!all.is_empty()).then(|| {
         format!(
-            "Less as installed than on equal ground, since something is left out that the others do: {}. Such a bar ends \
-             where it does as installed.",
+            "Faster as installed than equalised, since the defaults leave out something that the others do: {}. Such a bar \
+             ends at the time as installed.",
             all.join("; ")
         )
     })
 }
 
-/// Whether this is the subject on equal ground, which may need a key of its own there: `containerd:seccomp=default`
-/// of `containerd`.
+/// Whether this is the equalised subject, which may need an additional key: `containerd:seccomp=default` for
+/// `containerd`.
 fn is_of(even: &str, own: &str) -> bool {
     even.strip_prefix(own)
         .is_some_and(|rest| rest.is_empty() || (rest.starts_with(':') && !own.contains(':')))
 }
 
-/// Subjects with what they stand on, from the lowest layer up.
+/// Subjects with the layers below them, from the lowest layer up.
 fn bars<'a>(setting: &'a Setting) -> Vec<Bar<'a>> {
     let installed = setting.ladders.iter().find(|ladder| !ladder.equalised);
     let equalised = setting.ladders.iter().find(|ladder| ladder.equalised);
@@ -154,7 +154,7 @@ fn bars<'a>(setting: &'a Setting) -> Vec<Bar<'a>> {
         let below = [of_layer("bare"), of_layer("floor"), runtime].into_iter().enumerate().take(own);
         let mut parts: Vec<(usize, f64)> =
             below.filter_map(|(part, row)| Some((part, median(row?)?.value))).collect();
-        // An engine on equal ground takes less than as installed, unless it leaves out there what others do.
+        // An equalised engine takes less than as installed, unless its defaults leave out what others do.
         let even = equalised.filter(|_| own == 3 && installed.is_some()).and_then(|ladder| {
             ladder.rows.iter().find(|one| one.layer == "engine" && is_of(&one.short, &row.short))
         });
@@ -165,7 +165,7 @@ fn bars<'a>(setting: &'a Setting) -> Vec<Bar<'a>> {
             Some((_, value)) => parts.extend([(3, value), (4, whole.value)]),
             None => parts.push((own, whole.value)),
         }
-        // What takes no longer than what it stands on adds nothing that could be drawn.
+        // A layer that takes no longer than the one below adds nothing to draw.
         let mut ends = 0.0;
         parts.retain(|(_, end)| {
             let longer = *end > ends;

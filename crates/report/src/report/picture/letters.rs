@@ -1,9 +1,8 @@
-//! How much room does a text take? Of a typeface that is wider than most, so that a page with another one has
-//! room to spare.
+//! The width of a text, in a typeface that is wider than most, so that a page with another one has room to spare.
 
 use unicode_width::UnicodeWidthChar;
 
-/// Advance widths of the ASCII letters from the space on in DejaVu Sans, in thousandths of the type size.
+/// Advance widths of the ASCII characters in DejaVu Sans, from the space on, in thousandths of the type size.
 const ADVANCES: [u16; 95] = [
     318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361, 318, 337, 636, 636, 636, 636, 636,
     636, 636, 636, 636, 636, 337, 337, 838, 838, 838, 531, 1000, 684, 686, 698, 770, 632, 575, 775, 752, 295,
@@ -11,7 +10,7 @@ const ADVANCES: [u16; 95] = [
     500, 500, 613, 635, 550, 635, 615, 352, 635, 634, 278, 278, 579, 278, 974, 634, 612, 635, 635, 411, 521,
     392, 634, 592, 818, 592, 592, 525, 636, 337, 636, 838,
 ];
-/// What any other letter takes for each column of a terminal: as much as the signs `×`, `→` and `≈`.
+/// The width of any other character for each terminal column: that of the signs `×`, `→` and `≈`.
 const OTHER: u16 = 838;
 
 /// The width of a text in a type size, in the unit of the size.
@@ -28,8 +27,8 @@ fn advance(letter: char) -> u16 {
     })
 }
 
-/// The text where there is room for it, else without its middle: labels tell their kind at the beginning and what
-/// sets them apart at the end.
+/// The text, without its middle if there is no room: labels begin with their kind and end with what distinguishes
+/// them.
 pub fn shorten(text: &str, size: f64, room: f64) -> String {
     let letters = text.chars().count();
     let kept = |count: usize| crate::report::text::shorten(text, count);
@@ -37,8 +36,8 @@ pub fn shorten(text: &str, size: f64, room: f64) -> String {
     fitting.unwrap_or_default()
 }
 
-/// A label in one line, or where it does not fit, in two: broken behind what ends a part of it (`docker:`, `log=none,`),
-/// and only then shortened.
+/// A label on one line, or on two if it does not fit: broken after a part (`docker:`, `log=none,`), and shortened
+/// only if that is not enough.
 pub fn in_two(text: &str, size: f64, room: f64) -> Vec<String> {
     if width(text, size) <= room {
         return vec![text.to_owned()];

@@ -1,8 +1,8 @@
-//! Pictures: each a drawing chosen for a question, with what it is called, how to read it, what it shows in words,
-//! and the data behind it as a table. Plain data, of which every format that can show a picture draws the same.
+//! Pictures: each a drawing chosen for a question, with a title, a caption on how to read it, a text for readers
+//! who cannot see it, and its data as a table. Plain data, from which every format draws the same picture.
 //!
-//! A drawing decides nothing and computes nothing but places. Deliberately absent: what a picture looks like in a
-//! page (its theme belongs to whoever embeds it), and interaction: marks only say to which subject they belong.
+//! A drawing decides nothing and computes only positions. Deliberately absent: the look of a picture in a page (the
+//! page has the theme), and interaction: marks only name their subject.
 
 mod distribution;
 mod grid;
@@ -27,28 +27,28 @@ use grid::Grid;
 use plane::Plane;
 use rows::Rows;
 
-/// With more subjects in one plane variants are left out.
+/// With more subjects in one plane, variants are left out.
 const CROWDED: usize = 14;
 
-/// A picture with all that is told beside it.
+/// A picture with its texts and data.
 #[derive(Debug, Clone)]
 pub struct Picture {
-    /// The stem of a file's name, of `a` to `z`, digits, `-` and `_`; no other picture of the report has it.
+    /// The unique stem of its file name, of `a` to `z`, digits, `-` and `_`.
     pub name: String,
-    /// What it shows, in a line.
+    /// Its title.
     pub title: String,
     /// How to read it, in sentences.
     pub caption: Vec<String>,
-    /// What it shows, for whoever does not see it.
+    /// A text for readers who cannot see it.
     pub alternative: String,
     /// The data behind it.
     pub table: Table,
-    /// What is drawn.
+    /// The drawing.
     drawing: Drawing,
 }
 
 impl Picture {
-    /// What it shows, how to read it and the data behind it, as a text file.
+    /// Its title, texts and data as a text file.
     pub fn words(&self) -> File {
         let mut text = format!("{}\n\n{}\n\n", self.title, self.alternative);
         self.caption.iter().for_each(|sentence| text.push_str(&format!("{sentence}\n")));
@@ -63,25 +63,25 @@ impl Picture {
 /// The data behind a picture, as texts with their units.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Table {
-    /// The heads.
+    /// The column names.
     pub columns: Vec<String>,
     /// Rows with a text for each column.
     pub rows: Vec<Vec<String>>,
 }
 
-/// What is drawn.
+/// The kinds of drawings.
 #[derive(Debug, Clone)]
 enum Drawing {
-    /// Rows of marks over one axis: how large is it, how sure is that, what is it made of?
+    /// Rows of marks over one axis: how large is it, how precise, and what are its parts?
     Rows(Rows),
-    /// Curves over two axes: how does it grow, how is it spread, what happened one after the other?
+    /// Curves over two axes: how does it grow, how is it distributed, how does it change over time?
     Plane(Plane),
-    /// What happens where two things meet?
+    /// A map over two dimensions.
     Grid(Grid),
 }
 
-/// The pictures of an experiment, the most important first. What there is round by round is apart: a page shows it in its
-/// own way, and nothing twice.
+/// The pictures of an experiment, the most important first, without those round by round, which a page shows in its
+/// own way.
 pub fn of_experiment(report: &Report, experiment: &Experiment) -> Vec<Picture> {
     let mut pictures = waterfall::pictures(experiment);
     pictures.extend(grid::pictures(report, experiment));
@@ -93,7 +93,7 @@ pub fn of_experiment(report: &Report, experiment: &Experiment) -> Vec<Picture> {
     pictures
 }
 
-/// The picture of the whole run: what each layer adds. None where no experiment has layers above each other.
+/// The picture of the whole run: what each layer adds. None if no experiment has layers.
 pub fn summary(report: &Report) -> Option<Picture> {
     ladder::picture(report)
 }
@@ -109,7 +109,7 @@ pub fn all(report: &Report) -> Vec<Picture> {
     summary(report).into_iter().chain(of_experiments).collect()
 }
 
-/// Every picture as a file of its own, and its words and data.
+/// Every picture as a file, with a file of its texts and data.
 pub(super) fn svg_files(report: &Report) -> anyhow::Result<Vec<File>> {
     let files = |picture: Picture| {
         let bytes = svg::draw(&picture, svg::Style::Standalone).into_bytes();
@@ -118,7 +118,7 @@ pub(super) fn svg_files(report: &Report) -> anyhow::Result<Vec<File>> {
     Ok(all(report).into_iter().flat_map(files).collect())
 }
 
-/// Every picture in two sizes, and its words and data.
+/// Every picture in two sizes, with a file of its texts and data.
 pub(super) fn png_files(report: &Report) -> anyhow::Result<Vec<File>> {
     let mut files = Vec::new();
     for picture in all(report) {
@@ -131,8 +131,7 @@ pub(super) fn png_files(report: &Report) -> anyhow::Result<Vec<File>> {
     Ok(files)
 }
 
-/// The metrics that verdicts are given about, or the first where there are none; none of an experiment that is told by
-/// tables of its own.
+/// The metrics with verdicts, or else the first; none for an experiment that has only tables of its own.
 fn metrics(experiment: &Experiment) -> Vec<usize> {
     if experiment.speaks_for_itself() {
         return Vec::new();
@@ -144,7 +143,7 @@ fn metrics(experiment: &Experiment) -> Vec<usize> {
     }
 }
 
-/// All subjects of an experiment, each once, what was made of one below it.
+/// All subjects of an experiment, each once, followed by its variants.
 fn subjects(experiment: &Experiment) -> Vec<&Row> {
     let mut rows: Vec<&Row> = experiment.rows().map(|(_, _, row)| row).collect();
     let labels = distinct(rows.iter().map(|row| row.label.as_str()));
@@ -162,7 +161,7 @@ fn row_of<'a>(setting: &'a Setting, label: &str) -> Option<&'a Row> {
     setting.ladders.iter().flat_map(|ladder| &ladder.rows).find(|row| row.label == label)
 }
 
-/// The subjects of a setting, each once, for a plane in which all of them are drawn.
+/// The subjects of a setting, each once, for a plane that shows all of them.
 fn drawn(setting: &Setting) -> Vec<&Row> {
     let mut rows = setting.subjects();
     if setting.ladders.iter().map(|ladder| ladder.rows.len()).sum::<usize>() > CROWDED {
@@ -176,7 +175,7 @@ fn under(setting: &Setting) -> String {
     after_comma(&clean(&setting.text))
 }
 
-/// A name for a file out of words.
+/// A file name made of words.
 pub(crate) fn named(words: &[&str]) -> String {
     let letter = |letter: char| match letter.to_ascii_lowercase() {
         plain @ ('a'..='z' | '0'..='9' | '_') => plain,
@@ -185,12 +184,12 @@ pub(crate) fn named(words: &[&str]) -> String {
     let text: String = words.join("-").chars().map(letter).collect();
     let parts: Vec<_> = text.split('-').filter(|part| !part.is_empty()).collect();
     let mut name = parts.join("-");
-    // A file system takes 255 bytes, and a person fewer.
+    // File systems allow 255 bytes; shorter names are easier to read.
     name.truncate(80);
     name
 }
 
-/// Numbers names that are there already.
+/// Numbers names that already exist.
 fn keep_names_distinct(pictures: &mut [Picture]) {
     for index in 1..pictures.len() {
         let (before, rest) = pictures.split_at_mut(index);
@@ -203,7 +202,7 @@ fn keep_names_distinct(pictures: &mut [Picture]) {
     }
 }
 
-/// The class of a layer's colour: an index into the palette of `svg`.
+/// The colour of a layer: an index into the palette of `svg`.
 fn colour_of_layer(layer: &str) -> usize {
     match layer {
         "bare" => 0,

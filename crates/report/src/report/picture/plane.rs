@@ -1,5 +1,5 @@
-//! Curves over an axis from left to right and one upwards: together in one plane, told apart by colour and dashes, or
-//! each in a strip of its own under the others.
+//! Curves over a horizontal and a vertical axis: together in one plane, distinguished by colour and dashes, or each
+//! in its own strip.
 
 use super::letters::{in_two, shorten};
 use super::svg::{COLOURS, Canvas, End, LABEL, SIDE, SMALL, WIDTH, short, tick_room};
@@ -10,25 +10,25 @@ use crate::stats::TimeSeries;
 use crate::stats::time_series::Point;
 use crate::units::Unit;
 
-/// Places further apart than this are marked by dots.
+/// Points further apart than this are marked by dots.
 const APART: f64 = 7.0;
-/// Shares of values that a table tells.
+/// The quantiles in a table.
 const SHARES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0];
-/// So many curves are told in words.
+/// The most curves to describe in words.
 const TOLD: usize = 6;
 
 /// The sample of a line before its name.
 const SAMPLE: f64 = 26.0;
-/// What the name of a line takes at least, and what a second line of it adds.
+/// The height of a line's name, and of its second line.
 const NAME: f64 = 16.0;
 const SECOND: f64 = SMALL * 1.2;
 
 /// Curves over two axes.
 #[derive(Debug, Clone)]
 pub struct Plane {
-    /// From left to right.
+    /// The horizontal axis.
     pub across: Side,
-    /// From the bottom up.
+    /// The vertical axis.
     pub up: Side,
     /// Whether curves share a plane.
     pub strips: Strips,
@@ -38,23 +38,23 @@ pub struct Plane {
     pub curves: Vec<Curve>,
 }
 
-/// What an axis is about.
+/// One axis.
 #[derive(Debug, Clone)]
 pub struct Side {
-    /// What it is called; empty where it need not be said.
+    /// Its name; empty if not needed.
     pub name: String,
     /// The unit of its values.
     pub unit: Unit,
-    /// From where to where it reaches.
+    /// Its range.
     pub range: Range,
 }
 
 /// Whether curves share a plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strips {
-    /// They do, beside their names.
+    /// Together, with their names at the side.
     Together,
-    /// Each has a strip of its own, between its name and what is noted of it.
+    /// Each in its own strip, between its name and its notes.
     Apart,
 }
 
@@ -78,18 +78,18 @@ pub struct Curve {
     pub layer: &'static str,
     /// From left to right; a hole breaks the line.
     pub places: Vec<Option<Place>>,
-    /// What is said of it in a line.
+    /// One line of description.
     pub words: String,
-    /// Two short texts beside its strip.
+    /// Two short texts next to its strip.
     pub notes: [String; 2],
 }
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Place {
-    /// From left to right.
+    /// The horizontal axis.
     pub x: f64,
-    /// The lowest of what stands here, or the low end of its interval.
+    /// The lowest value, or the low end of the interval.
     pub low: f64,
     /// The value.
     pub value: f64,
@@ -98,7 +98,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The points of a time series, each in the middle of the places that it stands for: these are `every` apart from
+    /// The points of a time series, each in the middle of the positions it represents, which are `every` apart from
     /// `first` on. Values are divided.
     pub fn all(series: &TimeSeries, first: f64, every: f64, divisor: f64) -> Vec<Option<Place>> {
         let step = series.step as f64;
@@ -164,7 +164,7 @@ impl Plane {
         })
     }
 
-    /// A row a place, and in it the values of all curves.
+    /// A row for each position, with the values of all curves.
     pub fn table(&self) -> Table {
         let mut places: Vec<f64> = self.curves.iter().flat_map(Curve::known).map(|place| place.x).collect();
         places.sort_by(f64::total_cmp);
@@ -184,7 +184,7 @@ impl Plane {
         Table { columns, rows: places.iter().map(row).collect() }
     }
 
-    /// What is said of the curves, as far as it is not too much.
+    /// The description of the first curves.
     fn in_words(&self) -> String {
         let told: Vec<&str> = self.curves.iter().take(TOLD).map(|curve| curve.words.as_str()).collect();
         let more = match self.curves.len().saturating_sub(TOLD) {
@@ -194,7 +194,7 @@ impl Plane {
         format!("{}{more}.", told.join("; "))
     }
 
-    /// Draws them from a height on, and says where they end.
+    /// Draws them from a height on, and returns where they end.
     pub(super) fn draw(&self, canvas: &mut Canvas, top: f64) -> f64 {
         let (left, right, height, pad) = match self.strips {
             Strips::Together => {
@@ -223,7 +223,7 @@ impl Plane {
             let Some(up) = up else { return top };
             ticks.iter().for_each(|tick| canvas.line("grid", (tick.at, y), (tick.at, y + height)));
             for tick in self.ticks_up(&up) {
-                // A ratio has no unit, and is no plain number either.
+                // A ratio has no unit, but is not a plain number either.
                 let times = if self.up.unit == Unit::Ratio { "×" } else { "" };
                 let label = format!("{}{times}", tick.label);
                 canvas.text("faint", (left - 6.0, tick.at + 4.0), End::Last, SMALL, &label);
@@ -261,13 +261,13 @@ impl Plane {
         y + 7.0
     }
 
-    /// As many ticks as can be read; of a strip the outermost, and of multiples of something that itself.
+    /// As many ticks as are readable; for a strip the outermost, and for multiples the 1.
     fn ticks_up(&self, up: &Axis) -> Vec<Tick> {
         const ROOM: f64 = SMALL + 3.0;
         if self.strips == Strips::Together {
             return up.ticks(|_| 2.0 * SMALL);
         }
-        // Names that stand farther apart may belong to ticks between which there are too many for all.
+        // Outer ticks may exist even if there is no room for all between them.
         let all = [up.ticks(|_| ROOM), up.ticks(|_| 1.0)].into_iter();
         let outer = |ticks: Vec<Tick>| Some([ticks.first()?.clone(), ticks.last()?.clone()]);
         let mut outer = all.filter_map(outer);
@@ -324,7 +324,7 @@ impl Plane {
     }
 }
 
-/// The name of a strip before it, and its notes behind it.
+/// The name of a strip on its left, and its notes on its right.
 fn beside(canvas: &mut Canvas, curve: &Curve, room: f64, base: f64) {
     let name = in_two(&curve.label, LABEL, room - SIDE);
     let first = base - LABEL * 0.6 * (name.len() - 1) as f64;
@@ -336,12 +336,12 @@ fn beside(canvas: &mut Canvas, curve: &Curve, room: f64, base: f64) {
     }
 }
 
-/// How high the name of a line is.
+/// The height of a line's name.
 fn legend_height(label: &str) -> f64 {
     NAME + SECOND * (legend_name(label).0.len() - 1) as f64
 }
 
-/// A name in one line, or in two smaller ones.
+/// A name on one line, or on two smaller ones.
 fn legend_name(label: &str) -> (Vec<String>, f64) {
     const ROOM: f64 = 206.0 - 16.0 - SAMPLE - 6.0;
     match in_two(label, LABEL, ROOM) {
@@ -350,7 +350,7 @@ fn legend_name(label: &str) -> (Vec<String>, f64) {
     }
 }
 
-/// How a line looks, and its name, beside the plane; says how high that is.
+/// A sample of a line and its name, next to the plane; returns the height.
 fn legend(canvas: &mut Canvas, line: &str, label: &str, (left, top): (f64, f64)) -> f64 {
     let y = top + NAME / 2.0;
     canvas.line(line, (left, y), (left + SAMPLE, y));

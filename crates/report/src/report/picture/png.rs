@@ -1,4 +1,4 @@
-//! A picture as PNG: its SVG, rasterised with letters that come along, since a machine may have none.
+//! A picture as PNG: its SVG, rasterised with embedded fonts, since a machine may have none.
 
 use std::sync::{Arc, OnceLock};
 
@@ -26,8 +26,8 @@ fn rasterised(svg: &str, scale: f32) -> Result<Vec<u8>> {
     let tree = Tree::from_str(svg, &options)?;
     let size = tree.size();
     let pixels = |length: f32| (length * scale).round() as u32;
-    let mut pixmap = Pixmap::new(pixels(size.width()), pixels(size.height()))
-        .context("it has no area, or too large a one")?;
+    let mut pixmap =
+        Pixmap::new(pixels(size.width()), pixels(size.height())).context("its area is zero or too large")?;
     resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixmap.as_mut());
     Ok(pixmap.encode_png()?)
 }

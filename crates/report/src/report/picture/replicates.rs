@@ -1,5 +1,5 @@
-//! What replicates within a sample, such as bursts under a limit: over time, a strip a subject; and what was waited
-//! for also as a distribution.
+//! Values that replicate within a sample, such as bursts under a limit: over time, in a strip for each subject; and
+//! times also as a distribution.
 
 use super::plane::{Curve, Place, Plane, Shape, Side, Strips, at_share, quantiles};
 use super::{Picture, distribution, row_of, subjects, under};
@@ -59,8 +59,8 @@ fn over_time(
             Shape::Line,
             Range::Ratio,
             format!(
-                "Each value stands at its {}; all strips have the same logarithmic axis, and a line that ends early had no \
-                 more values.",
+                "Each value is at its {}; all strips have the same logarithmic axis; a line that ends early has no more \
+                 values.",
                 declared.along
             ),
         ),
@@ -78,7 +78,7 @@ fn over_time(
         curves: known.iter().map(curve).collect(),
     };
     let title = format!("{}: {}{}", experiment.name, declared.what, under(setting));
-    let caption = vec![how, "From the first sample of each subject that counts.".into()];
+    let caption = vec![how, "From the first counted sample of each subject.".into()];
     let steps = known.iter().map(|(row, own)| (row.label.as_str(), own.steps.as_slice()));
     let table = quantiles(declared.unit, steps);
     let file = [experiment.name, declared.series, "over-time", &setting.values];

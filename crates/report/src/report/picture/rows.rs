@@ -1,5 +1,5 @@
-//! A row a subject or a piece, with its marks over an axis from left to right and a few texts beside them: how large is
-//! it, how sure is that, what is it made of?
+//! A row for each subject or piece, with marks over a horizontal axis and a few texts: how large is it, how
+//! precise, and what are its parts?
 
 use super::letters::{in_two, shorten, width};
 use super::svg::{Canvas, End, LABEL, SIDE, SMALL, tick_room};
@@ -7,49 +7,49 @@ use super::{Picture, Table, named};
 use crate::axis::{Axis, Range};
 use crate::units::{Unit, counted};
 
-/// A picture with more rows than these would have to be scrolled.
+/// The most rows of a picture that need no scrolling.
 const MOST_ROWS: usize = 40;
-/// What the name of a group takes, before the names of its rows.
+/// The width of a group's name, before the names of its rows.
 const GROUP: f64 = 56.0;
 /// Rows higher than this have room for a second line.
 const HIGH: f64 = 40.0;
 
-/// Panels under each other.
+/// A column of panels.
 #[derive(Debug, Clone)]
 pub struct Rows {
-    /// Where everything stands.
+    /// The layout.
     pub layout: &'static Layout,
-    /// What colours of bars mean.
+    /// The meaning of the colours of bars.
     pub legend: &'static [(&'static str, usize)],
-    /// The heads of the cells of all rows.
+    /// The headings of the cells of all rows.
     pub heads: Vec<&'static str>,
     /// From top to bottom.
     pub panels: Vec<Panel>,
 }
 
-/// Where everything stands.
+/// The layout of panels.
 #[derive(Debug)]
 pub struct Layout {
-    /// What the names of rows take.
+    /// The width of row names.
     pub names: f64,
-    /// What texts beside the plot take.
+    /// The width of the texts next to the plot.
     pub beside: f64,
-    /// How high a row is.
+    /// The height of a row.
     pub row: f64,
-    /// How high a bar is.
+    /// The height of a bar.
     pub bar: f64,
-    /// The texts beside the plot: their head, how far they are from the right edge, and which of their ends that is.
+    /// The texts next to the plot: their heading, their distance from the right edge, and the end it refers to.
     pub columns: &'static [(&'static str, f64, End)],
 }
 
 /// Rows under the same conditions.
 #[derive(Debug, Clone)]
 pub struct Panel {
-    /// Under which; empty where there is nothing to tell apart.
+    /// The conditions; empty if there is only one panel of its kind.
     pub title: String,
     /// The unit of the values.
     pub unit: Unit,
-    /// From where to where the axis reaches.
+    /// The range of the axis.
     pub range: Range,
     /// Panels with the same number share an axis.
     pub axis: usize,
@@ -60,28 +60,28 @@ pub struct Panel {
 /// A subject, or a piece of one.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// The label of the subject that it is about.
+    /// The label of its subject.
     pub subject: String,
-    /// What it is called beside its marks.
+    /// Its name.
     pub name: String,
-    /// The layer that it belongs to; empty where there are no layers.
+    /// Its layer; empty without layers.
     pub layer: &'static str,
     /// The classes of its marks.
     pub class: String,
-    /// What it is measured by among others; none where it is no part of them.
+    /// The size by which it is compared with others; none if it is not.
     pub size: Option<f64>,
-    /// What is drawn, what lies behind first.
+    /// The marks, from back to front.
     pub marks: Vec<Mark>,
-    /// A class and a text for each column beside the plot.
+    /// A class and a text for each column next to the plot.
     pub texts: Vec<(&'static str, String)>,
-    /// What the table says of it.
+    /// Its cells in the table.
     pub cells: Vec<String>,
 }
 
-/// What is drawn of a row.
+/// A mark in a row.
 #[derive(Debug, Clone)]
 pub enum Mark {
-    /// What does not matter, from here to there.
+    /// The range that does not matter.
     Band((f64, f64)),
     /// Single values from the smallest to the largest.
     Dots(Vec<f64>),
@@ -91,18 +91,18 @@ pub enum Mark {
     Whisker((f64, f64)),
     /// The value itself.
     Value(f64),
-    /// From here to there, in a colour.
+    /// A bar between two values, in a colour.
     Bar((f64, f64), usize),
     /// A line to the next row.
     Down(f64),
-    /// What is said below.
+    /// A text below.
     Below(String),
-    /// What is said where there is nothing.
+    /// A text instead of a value.
     Nothing(&'static str),
 }
 
 impl Mark {
-    /// What it spans.
+    /// The values it spans.
     pub(crate) fn ends(&self) -> Vec<f64> {
         match self {
             Mark::Band((from, to)) | Mark::Interval((from, to)) => vec![*from, *to],
@@ -115,7 +115,7 @@ impl Mark {
 }
 
 impl Panel {
-    /// Panels on as many pages as needed so that none has to be scrolled; some do not belong to those before them.
+    /// Panels on as many pages as needed to avoid scrolling; some must not share a page with the previous one.
     pub(crate) fn pages(all: Vec<Panel>, belongs: impl Fn(&Panel, &Panel) -> bool) -> Vec<Vec<Panel>> {
         let mut pages: Vec<Vec<Panel>> = Vec::new();
         for panel in all {
@@ -133,7 +133,7 @@ impl Panel {
 }
 
 impl Rows {
-    /// The picture of them, told and with its data.
+    /// Their picture, with its text and data.
     pub(crate) fn picture(self, name: &[&str], title: String, caption: Vec<String>, kind: &str) -> Picture {
         Picture {
             name: named(name),
@@ -145,7 +145,7 @@ impl Rows {
         }
     }
 
-    /// What a row says, where it is pointed at.
+    /// The words of a row under the pointer.
     fn words(&self, row: &Row) -> String {
         let told = self.heads.iter().zip(&row.cells).filter(|(_, cell)| !cell.is_empty());
         let told = told.map(|(head, cell)| format!("{} {cell}", head.trim_end_matches(" [interval]")));
@@ -163,7 +163,7 @@ impl Rows {
                 [] => format!("{title}no values."),
                 [only] => format!("{title}{}.", self.words(only)),
                 [least, .., most] => format!(
-                    "{title}{}, the least {}; the most {}.",
+                    "{title}{}, smallest {}; largest {}.",
                     counted(known.len(), "row"),
                     self.words(least),
                     self.words(most)
@@ -173,7 +173,7 @@ impl Rows {
         self.panels.iter().map(of_panel).collect::<Vec<_>>().join(" ")
     }
 
-    /// The data behind it, without columns in which nothing would stand.
+    /// The data, without empty columns.
     fn table(&self) -> Table {
         let row = |panel: &Panel, row: &Row| -> Vec<String> {
             let whose = [panel.title.clone(), row.layer.to_owned(), row.subject.clone()];
@@ -192,7 +192,7 @@ impl Rows {
         Table { columns, rows: rows.collect() }
     }
 
-    /// Draws them from a height on, and says where they end.
+    /// Draws them from a height on, and returns where they end.
     pub(super) fn draw(&self, canvas: &mut Canvas, top: f64) -> f64 {
         let mut y = self.draw_legend(canvas, top);
         for panel in &self.panels {
@@ -213,7 +213,7 @@ impl Rows {
         if has_layers { SIDE + GROUP } else { SIDE }
     }
 
-    /// The meaning of the colours that are there.
+    /// The legend of the colours in use.
     fn draw_legend(&self, canvas: &mut Canvas, top: f64) -> f64 {
         let all = || self.panels.iter().flat_map(|panel| &panel.rows).flat_map(|row| &row.marks);
         let is_used = |wanted| all().any(|mark| matches!(mark, Mark::Bar(_, own) if *own == wanted));
@@ -308,7 +308,7 @@ impl Rows {
             Mark::Value(value) => canvas.mark(row.layer, (axis.at(*value), y), 4.2),
             Mark::Bar((one, other), colour) => {
                 let (from, to) = (axis.at(one.min(*other)), axis.at(one.max(*other)));
-                // A gap between parts, unless it would leave nothing of them.
+                // A gap between parts, unless it would hide them.
                 let gap = if to - from > 3.0 { 1.0 } else { 0.0 };
                 canvas.group(&format!("k{colour}"));
                 canvas.rectangle("mark", (from, y - bar / 2.0), ((to - from - gap).max(1.0), bar));
@@ -326,8 +326,8 @@ impl Rows {
     }
 }
 
-/// How far from the middle of its row a dot stands, so that equal values do not hide each other: the van der
-/// Corput sequence, in which neighbours are far apart.
+/// The distance of a dot from the middle of its row, so that equal values do not hide each other: the van der Corput
+/// sequence, whose neighbours are far apart.
 fn scattered(index: usize) -> f64 {
     let mut share = 0.0;
     let (mut rest, mut weight) = (index + 1, 0.5);
@@ -373,9 +373,9 @@ mod tests {
         let picture = rows.picture(&["p"], "t".into(), Vec::new(), "Plot");
         assert_eq!(
             picture.alternative,
-            "Plot. 2 rows, the least a <b>: time 1 s [0, 2]; the most c: time 3 s."
+            "Plot. 2 rows, smallest a <b>: time 1 s [0, 2]; largest c: time 3 s."
         );
-        // Columns in which nothing stands are left out.
+        // Empty columns are left out.
         assert_eq!(picture.table.columns, ["subject", "time [interval]"]);
         assert_eq!(picture.table.rows[1], ["c", "3 s"]);
         let drawn = draw(&picture, Style::Inline);

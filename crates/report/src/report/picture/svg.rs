@@ -1,59 +1,59 @@
-//! A picture as SVG: one document with its title, the text for whoever does not see it, and marks that know
-//! their subject. Colours are classes only, so that a page can give them its own theme.
+//! A picture as SVG: one document with its title, a text for readers who cannot see it, and marks that name their
+//! subject. Colours are classes only, so that a page can apply its own theme.
 //!
-//! Whatever comes from outside is escaped here, in the only two places that write text or an attribute.
+//! Texts from outside are escaped here, in the only two places that write text or an attribute.
 
 use askama::filters::{Html, escape};
 
 use super::letters::{width, wrap};
 use super::{Drawing, Picture};
 
-/// What the document is for.
+/// The use of the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// A file by itself: title, caption, colours and background are in it.
+    /// A separate file, with title, caption, colours and background.
     Standalone,
-    /// Part of a page that says title and caption itself and holds [`css`] once.
+    /// Part of a page, which shows title and caption itself and includes [`css`] once.
     Inline,
 }
 
 /// The width of every picture, in its own units.
 pub const WIDTH: f64 = 760.0;
-/// The width of a picture that stands beside a table.
+/// The width of a picture next to a table.
 const NARROW: f64 = 560.0;
-/// What is left free at the sides.
+/// The space at the sides.
 pub(super) const SIDE: f64 = 14.0;
-/// Type sizes of the title, of labels and of what explains.
+/// Type sizes of titles, labels and notes.
 const TITLE: f64 = 15.0;
 pub(super) const LABEL: f64 = 12.0;
 pub(super) const SMALL: f64 = 11.0;
 /// Bold letters are up to an eighth wider than others.
 const BOLD: f64 = 1.125;
 
-/// Colours that the colour-blind can tell apart (M. Okabe and K. Ito, "Color Universal Design", 2002), and on
-/// dark ground the same, some lighter: ink, orange, sky blue, green, blue, vermilion, purple.
+/// Colours that colour-blind readers can distinguish (M. Okabe and K. Ito, "Color Universal Design", 2002), some of
+/// them lighter on a dark background: ink, orange, sky blue, green, blue, vermilion, purple.
 const PALETTES: [[&str; 7]; 2] = [
     ["#222222", "#e69f00", "#56b4e9", "#009e73", "#0072b2", "#d55e00", "#cc79a7"],
     ["#e8e8e8", "#e69f00", "#8fd0f5", "#2fc79b", "#4aa8e6", "#f0803c", "#e09cc4"],
 ];
-/// How many colours there are.
+/// The number of colours.
 pub(super) const COLOURS: usize = PALETTES[0].len();
-/// Steps of a heat map, from little to much.
+/// Steps of a heat map, from small to large.
 const HEATS: [[&str; 7]; 2] = [
     ["#f7fbff", "#deebf7", "#c6dbef", "#9ecae1", "#6baed6", "#2f7fbc", "#08519c"],
     ["#182430", "#1c3348", "#1f4463", "#215a86", "#2a76ad", "#5aa2d6", "#b5dcf7"],
 ];
 
-/// How many of them there are.
+/// The number of steps.
 pub(super) const HEAT_STEPS: usize = HEATS[0].len();
 
-/// Paper, ink, what helps reading, grids, and what is wrong.
+/// Colours of paper, ink, secondary text, grids and alarms.
 const PLAIN: [[&str; 5]; 2] = [
     ["#ffffff", "#222222", "#5f6368", "#e3e5e8", "#b3261e"],
     ["#16181c", "#e8e8e8", "#a4a9b0", "#33373d", "#ff8a80"],
 ];
 
-/// The rules that give pictures their colours, each made of one on white and one on nearly black ground.
+/// The rules for the colours of pictures, each made of a colour on white and one on nearly black.
 pub fn css(colour: impl Fn(&str, &str) -> String) -> String {
     let [paper, ink, faint, grid, alarm] =
         std::array::from_fn(|index| colour(PLAIN[0][index], PLAIN[1][index]));
@@ -68,14 +68,14 @@ pub fn css(colour: impl Fn(&str, &str) -> String) -> String {
         ));
     }
     for (number, (light, dark)) in HEATS[0].iter().zip(HEATS[1]).enumerate() {
-        // Dark steps of light ground, and light ones of dark ground, bear letters of the other kind.
+        // Dark steps on light ground, and light steps on dark ground, need the opposite text colour.
         let (colour, letters) = (colour(light, dark), if number >= 5 { &paper } else { &ink });
         rules.push_str(&format!(".h{number} .mark{{fill:{colour}}}.h{number} .ink{{fill:{letters}}}"));
     }
     rules
 }
 
-/// What holds in every theme: shapes of lines and letters.
+/// Rules for every theme: shapes of lines and letters.
 pub const SHAPES: &str = "text{font-family:\"DejaVu Sans\",Verdana,system-ui,sans-serif}\
     .title{font-weight:bold}\
     .grid,.axis{fill:none;stroke-width:1}\
@@ -141,7 +141,7 @@ pub fn draw(picture: &Picture, style: Style) -> String {
     text + &canvas.body + "</svg>\n"
 }
 
-/// At which end of a text its place is.
+/// The end of a text that its position refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Start,
@@ -149,15 +149,15 @@ pub(crate) enum End {
     Last,
 }
 
-/// What has been drawn so far.
+/// A drawing under construction.
 pub(super) struct Canvas {
     body: String,
-    /// How wide it is; only drawings that ask can be narrower than [`WIDTH`].
+    /// Its width, which a drawing can make narrower than [`WIDTH`].
     pub width: f64,
 }
 
 impl Canvas {
-    /// Letters on a base line.
+    /// A text on a base line.
     pub fn text(&mut self, class: &str, at: (f64, f64), end: End, size: f64, text: &str) {
         let anchor = match end {
             End::Start => "",
@@ -178,7 +178,7 @@ impl Canvas {
         self.path(class, &format!("M{x} {y}L{across} {down}"));
     }
 
-    /// Any line or area, in the words of SVG.
+    /// Any line or area, as an SVG path.
     pub fn path(&mut self, class: &str, path: &str) {
         self.body.push_str(&format!("<path class=\"{class}\" d=\"{path}\"/>"));
     }
@@ -199,7 +199,7 @@ impl Canvas {
         ));
     }
 
-    /// What follows until [`Canvas::end`] belongs to a subject, and says this where it is pointed at.
+    /// Begins a group that belongs to a subject and shows these words under the pointer, until [`Canvas::end`].
     pub fn subject(&mut self, class: &str, label: &str, hover: &str) {
         self.body.push_str(&format!(
             "<g class=\"subject {class}\" data-subject=\"{}\"><title>{}</title>",
@@ -208,17 +208,17 @@ impl Canvas {
         ));
     }
 
-    /// What follows until [`Canvas::end`] has a class in common.
+    /// Begins a group with a class, until [`Canvas::end`].
     pub fn group(&mut self, class: &str) {
         self.body.push_str(&format!("<g class=\"{class}\">"));
     }
 
-    /// Ends what was begun last.
+    /// Ends the last group.
     pub fn end(&mut self) {
         self.body.push_str("</g>");
     }
 
-    /// The mark of a layer, so that colour is not the only thing that tells it.
+    /// The mark of a layer, so that colour is not its only sign.
     pub fn mark(&mut self, layer: &str, at: (f64, f64), size: f64) {
         let (x, y) = at;
         let points: &[(f64, f64)] = match layer {
@@ -237,21 +237,21 @@ impl Canvas {
     }
 }
 
-/// How much of a horizontal axis the label of a tick takes, with a gap.
+/// The width of a tick's label on a horizontal axis, with a gap.
 pub(super) fn tick_room(label: &str) -> f64 {
     width(label, SMALL) + 14.0
 }
 
-/// A place with as many digits as can be seen.
+/// A position with as many digits as are visible.
 pub(super) fn short(place: f64) -> String {
     let text = format!("{place:.1}");
     let text = text.strip_suffix(".0").unwrap_or(&text);
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// Text as it may stand in an element or in an attribute.
+/// Text escaped for an element or an attribute.
 pub fn escaped(text: &str) -> String {
-    // What XML has no way to say.
+    // Characters that XML cannot represent.
     let text = text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}").replace(char::is_control, " ");
     escape(text, Html).map_or_else(|never| match never {}, |escaped| escaped.to_string())
 }

@@ -1,5 +1,5 @@
-//! How did a metric go over the rounds? A strip a subject, each as a multiple of its own median, so that spikes and
-//! drift of quick and slow subjects show alike.
+//! A metric over the rounds: a strip for each subject, in multiples of its own median, so that spikes and drift of
+//! fast and slow subjects look alike.
 
 use super::plane::{Curve, Place, Plane, Shape, Side, Strips};
 use super::{Picture, drawn, metrics, under};
@@ -8,10 +8,10 @@ use crate::report::model::{Experiment, Report, Row, Setting};
 use crate::report::text::{decimals, number};
 use crate::units::{Unit, counted};
 
-/// Fewer rounds show nothing over time.
+/// The fewest rounds worth drawing.
 const FEWEST: usize = 3;
 
-/// A picture for each decisive metric in each setting, or for the first metric where none decides.
+/// A picture for each decisive metric in each setting, or else for the first metric.
 pub(super) fn pictures(report: &Report, experiment: &Experiment) -> Vec<Picture> {
     let metrics = metrics(experiment);
     let of_setting =
@@ -25,12 +25,12 @@ fn picture(report: &Report, experiment: &Experiment, setting: &Setting, index: u
     let curves: Vec<Curve> = rows.iter().filter_map(|row| curve(row, index)).collect();
     let step = rows.iter().find_map(|row| Some(row.value(index)?.time_series.step))?;
     let mut caption = vec![
-        "Each strip is one subject, its values divided by their own median, on a logarithmic axis that all share."
+        "Each strip is one subject: its values divided by their median, on a shared logarithmic axis."
             .to_owned(),
     ];
     if step > 1 {
         caption.push(format!(
-            "A point stands for {step} rounds: the line is their median, the band reaches from the smallest to the largest."
+            "Each point is {step} rounds: the line is their median, the band reaches from the smallest to the largest value."
         ));
     }
     let rounds = counted(report.rounds.complete, "round");
@@ -49,7 +49,7 @@ fn picture(report: &Report, experiment: &Experiment, setting: &Setting, index: u
     plane.picture(&file, title, caption, "Values over rounds, as multiples of their medians", table)
 }
 
-/// None where there are too few rounds or no median that could be divided by.
+/// None if there are too few rounds, or no median above zero.
 fn curve(row: &Row, index: usize) -> Option<Curve> {
     let value = row.value(index)?;
     let (median, series) = (value.median.value, &value.time_series);

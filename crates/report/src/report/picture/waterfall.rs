@@ -1,6 +1,6 @@
-//! What does each piece cost, and do the prices make the whole? Prices one after the other, each bar beginning where
-//! the one before ends, beside the whole as it was measured. From the stamps of one launch; in runs that have none, from a
-//! ladder of launches.
+//! What does each piece cost, and do the prices add up? A bar for each price, which begins at the end of the
+//! previous one, followed by the measured whole. The prices come from the stamps of one launch or, in runs without
+//! stamps, from a ladder of launches.
 
 use super::Picture;
 use super::rows::{Layout, Mark, Panel, Row, Rows};
@@ -16,13 +16,13 @@ use crate::units::{Unit, counted};
 /// The ways of pricing whose prices add up.
 const LADDER: &str = "ladder";
 const STAMPS: &str = "stamps";
-/// Colours of what is dearer, of what is cheaper, and of a whole.
+/// The colours of increases, decreases, and the whole.
 const COLOURS: [usize; 3] = [4, 5, 0];
 
 static LAYOUT: Layout =
     Layout { names: 150.0, beside: 168.0, row: 21.0, bar: 12.0, columns: &[("", 0.0, End::Last)] };
 
-/// A picture a subject.
+/// A picture for each subject.
 pub(super) fn pictures(experiment: &Experiment) -> Vec<Picture> {
     let labels = distinct(experiment.prices.iter().map(|one| one.label.as_str()));
     labels.into_iter().filter_map(|label| picture(experiment, label)).collect()
@@ -40,18 +40,17 @@ fn picture(experiment: &Experiment, label: &str) -> Option<Picture> {
     });
     let panels: Vec<Panel> = panels.filter(|panel| !panel.rows.is_empty()).collect();
     let rungs = panels.first()?.rows.iter().filter(|row| row.size.is_some()).count();
-    let title =
-        format!("{}: what {} of {label} add, one after the other", experiment.name, counted(rungs, "piece"));
+    let title = format!("{}: what each of {} of {label} adds", experiment.name, counted(rungs, "piece"));
     let is_stamped = experiment.prices.iter().any(|one| one.label == label && one.way == STAMPS);
     let what = match is_stamped {
-        true => "the median of what lies between two readings of the clock within one launch",
-        false => {
-            "the median of the paired differences between a launch with this piece and the launch one rung below"
-        }
+        true => "the median time between two readings of the clock within one launch",
+        false => "the median of the paired differences between a launch with this piece and one without it",
     };
     let caption = vec![
-        format!("Each bar is {what}, and begins where the one before ends; the thin line is its interval at 95 %."),
-        "The last bars are whole launches as they were measured; medians of their pieces need not add up exactly."
+        format!(
+            "Each bar is {what}, and begins at the end of the previous one; the thin line is its 95 % interval."
+        ),
+        "The last bars are whole launches as measured; the medians of their pieces need not add up exactly."
             .into(),
     ];
     let heads = vec!["piece", "price [interval]", "kind"];
@@ -89,8 +88,8 @@ fn rows(experiment: &Experiment, label: &str, prestate: &str, unit: Unit) -> Vec
     steps.iter().enumerate().map(row).collect()
 }
 
-/// From the launch that nothing is told in difference of to the last rung, then the whole: what it is called, where its
-/// bar begins, none of a whole, which is measured and begins at zero; and what is added, or the whole.
+/// The pieces from the first to the last, then the whole: the name, the beginning of the bar (none for a whole, which
+/// begins at zero), and the price or the whole.
 fn steps<'a>(
     experiment: &'a Experiment,
     label: &str,
