@@ -165,7 +165,11 @@ impl TryFrom<String> for Artefact {
     type Error = &'static str;
 
     fn try_from(path: String) -> Result<Artefact, &'static str> {
-        if Artefact::is_path(&path) { Ok(Artefact::File(path)) } else { Err("it is outside the directory of artefacts") }
+        if Artefact::is_path(&path) {
+            Ok(Artefact::File(path))
+        } else {
+            Err("it is outside the directory of artefacts")
+        }
     }
 }
 

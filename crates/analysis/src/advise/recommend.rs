@@ -36,7 +36,7 @@ pub struct Watched {
     pub kernel: Kernel,
     /// The number of CPUs.
     pub cpus: usize,
-    }
+}
 
 /// Why a limit was tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

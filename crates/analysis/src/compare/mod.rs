@@ -155,7 +155,8 @@ pub(crate) fn each_once<'a>(runs: &[Run<'a>], notices: &mut Vec<String>) -> Vec<
     for run in runs {
         match kept.iter().find(|known| known.recorded.run == run.recorded.run) {
             Some(known) => {
-                notices.push(format!("`{}` is the same run as `{}`, and counts once", run.place, known.place));
+                notices
+                    .push(format!("`{}` is the same run as `{}`, and counts once", run.place, known.place));
             }
             None => kept.push(*run),
         }

@@ -48,7 +48,11 @@ pub fn version(plan: &[u8]) -> serde_json::Result<u32> {
 pub fn read(file: &[u8]) -> Result<Plan> {
     let plan: Plan = serde_json::from_slice(file)?;
     if plan.rounds > MOST_ROUNDS || plan.warmups > MOST_ROUNDS {
-        bail!("the plan has {} rounds and {} to warm up, more than dunnage allows", plan.rounds, plan.warmups);
+        bail!(
+            "the plan has {} rounds and {} to warm up, more than dunnage allows",
+            plan.rounds,
+            plan.warmups
+        );
     }
     if plan.predictions.len() > MOST_PREDICTIONS {
         bail!("the plan has {} predictions, more than dunnage can judge", plan.predictions.len());

@@ -75,8 +75,8 @@ const BURST: Key = Key::of("burst", Values::Duration).meaning(
 /// Keys for namespaces of the floor and of runtimes.
 const NET: Key = Key::choice("net", &["none", "host"])
     .meaning("`none` (default): a new network namespace with loopback only");
-const PID: Key = Key::choice("pid", &["private", "host"])
-    .meaning("`private` (default): a new process id namespace");
+const PID: Key =
+    Key::choice("pid", &["private", "host"]).meaning("`private` (default): a new process id namespace");
 
 /// Another build of a runtime.
 const BIN_OF_RUNTIME: Key = Key::of("bin", Values::Path)
@@ -161,9 +161,8 @@ static RUNSC_KEYS: [Key; 3] = [
 ];
 
 static CONTAINERD_KEYS: [Key; 10] = [
-    Key::choice("net", &["none", "host"]).meaning(
-        "`none` (default): a new network namespace with loopback only, all that `ctr` offers",
-    ),
+    Key::choice("net", &["none", "host"])
+        .meaning("`none` (default): a new network namespace with loopback only, all that `ctr` offers"),
     Key::choice("log", &["none"]).meaning("`none` (default): `ctr` has no log driver and keeps no log"),
     Key::choice("seccomp", &["default", "off"])
         .by_default("off")

@@ -73,8 +73,7 @@ impl Values {
             Values::Text(what) => what.into(),
             Values::Number => "a number above zero".into(),
             Values::Cpus => {
-                "a number of CPUs from 0.01 (the kernel grants at least 1 ms in 100 ms), or none"
-                    .into()
+                "a number of CPUs from 0.01 (the kernel grants at least 1 ms in 100 ms), or none".into()
             }
             Values::Size => "a size such as 64MiB".into(),
             Values::Duration => "a duration such as 1.5ms".into(),

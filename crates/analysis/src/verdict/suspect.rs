@@ -111,7 +111,8 @@ pub(super) fn faster_than_bare(view: &View<'_>) -> Vec<Suspect> {
         }
         let less = finding.about.unit.format_signed(difference);
         let mechanism = unlike(view.run, finding.cell, finding.against);
-        let unknown = if mechanism.is_empty() { "; nothing recorded about the two sides explains it" } else { "" };
+        let unknown =
+            if mechanism.is_empty() { "; nothing recorded about the two sides explains it" } else { "" };
         let named = view.named(finding.cell, finding.metric);
         let evidence = format!("{named} is {less} from a bare process{unknown}");
         Some(Suspect::of("faster than bare", (finding.cell, finding.metric), evidence, mechanism))

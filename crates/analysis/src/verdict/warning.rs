@@ -93,9 +93,8 @@ pub(super) fn of_the_record(run: &Recorded) -> Vec<Warning> {
         warnings.push(Warning::of_run("unfinished", seen, "`dunnage resume` measures the rest"));
     }
     if run.resumed {
-        let seen =
-            "the run was interrupted and resumed later, on a machine that may have changed meanwhile";
-            let remedy = "compare only within rounds, or run again without interruption";
+        let seen = "the run was interrupted and resumed later, on a machine that may have changed meanwhile";
+        let remedy = "compare only within rounds, or run again without interruption";
         warnings.push(Warning::of_run("resumed", seen, remedy));
     }
     if run.damaged > 0 || run.cut {

@@ -100,7 +100,10 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     vec![ExperimentTable {
         rows,
         notes,
-        summary: [format!("computing compared with {baseline}: {counted}")].into_iter().chain(waits).collect(),
+        summary: [format!("computing compared with {baseline}: {counted}")]
+            .into_iter()
+            .chain(waits)
+            .collect(),
         ..ExperimentTable::new(NAME, "verdicts", title, names.map(Column::of_texts).collect())
     }]
 }

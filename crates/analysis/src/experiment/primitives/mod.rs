@@ -153,7 +153,10 @@ static METRICS: [Metric; OF_ALL + 20] = [
         "for a launch: CPU time of the process and of dunnage's thread, for launch and removal; the rest of \
          `time` was waiting",
     ),
-    of_piece("clone", "between stamps: `clone`, directly into the cgroup of version 2 if it is created there"),
+    of_piece(
+        "clone",
+        "between stamps: `clone`, directly into the cgroup of version 2 if it is created there",
+    ),
     of_piece("session", "between stamps: session, umask, standard streams"),
     of_piece("exec", "between stamps: from resetting signals to the ELF entry of the probe"),
     of_piece("libc_start", "between stamps: from the ELF entry of the probe to its `main`"),

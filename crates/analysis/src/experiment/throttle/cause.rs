@@ -152,10 +152,7 @@ mod tests {
     #[test]
     fn without_a_quota_there_is_no_control() {
         let told = of(&[without_a_quota(), measured(10)]).unwrap();
-        assert!(
-            told.ends_with("the cause is unknown, since no quota above the load was measured"),
-            "{told}"
-        );
+        assert!(told.ends_with("the cause is unknown, since no quota above the load was measured"), "{told}");
     }
 
     #[test]

@@ -40,9 +40,21 @@ pub(super) const RULES: [Rule; 5] = [
         above,
     ),
     ("more periods than there was time", "the counters belong to another window or cgroup", too_many),
-    ("more waiting than there was time", "the throttled time is in another unit or from another window", too_long),
-    ("a control was throttled", "there is another quota further up, or others are in the same cgroup", control_throttled),
-    ("window and counters disagree", "the counters belong to another window, or to more than this process", disagree),
+    (
+        "more waiting than there was time",
+        "the throttled time is in another unit or from another window",
+        too_long,
+    ),
+    (
+        "a control was throttled",
+        "there is another quota further up, or others are in the same cgroup",
+        control_throttled,
+    ),
+    (
+        "window and counters disagree",
+        "the counters belong to another window, or to more than this process",
+        disagree,
+    ),
 ];
 
 fn above(measured: &Measured) -> Option<String> {

@@ -39,11 +39,11 @@ pub(super) fn measured_for(seconds: u64, each: u64) -> Measured {
 
 #[test]
 fn the_band_is_not_told_where_others_had_the_cpus_nor_at_the_edge() {
-    assert_eq!(band_in_words(&measured(100)), "nobody");
+    assert_eq!(band_in_words(&measured(100)), "no one");
     assert_eq!(band_in_words(&measured(10)), "the typical !!");
     let periods = measured(10).throttling.unwrap()[0];
     let starved = Measured { own: [1, 0], throttling: Some([periods, 0, 0]), ..measured(10) };
-    assert_eq!(band_in_words(&starved), "not told");
+    assert_eq!(band_in_words(&starved), "unknown");
     let edge = Measured { throttling: Some([periods, periods, MS]), ..measured(50) };
     assert_eq!(band_in_words(&edge), "at the edge");
     assert_eq!(band_in_words(&Measured { quota: None, throttling: None, ..measured(100) }), "not applicable");

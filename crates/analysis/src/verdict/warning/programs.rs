@@ -37,7 +37,8 @@ fn different(run: &Recorded, cells: &[usize]) -> Option<Warning> {
     };
     let (told, setting) = (listed(files.iter().map(told), "; "), &run.plan.cells[cells[0]].setting);
     let seen = format!("subjects execute different files ({setting}): {told}");
-    let remedy = "differences may come from the builds; use the same image for every subject, including `bare`";
+    let remedy =
+        "differences may come from the builds; use the same image for every subject, including `bare`";
     let concerned: Vec<usize> = files.iter().flat_map(|(_, own)| own).map(|(_, cell)| *cell).collect();
     (files.len() > 1).then(|| of(run, "other program", &concerned, seen, remedy))
 }
@@ -52,7 +53,6 @@ fn of_the_host(run: &Recorded, cells: &[usize]) -> Option<Warning> {
     let all = listed(hosts.iter().map(|&cell| label(run, cell)), ", ");
     let setting = &run.plan.cells[cells[0]].setting;
     let seen = format!("{all} executes the host's own `{path}`, with the host's libraries ({setting})");
-    let remedy =
-        "use the image for it too, as in `bare:image=REF`, to run from the image's unpacked root";
+    let remedy = "use the image for it too, as in `bare:image=REF`, to run from the image's unpacked root";
     (cells.len() > hosts.len()).then(|| of(run, "the host's program", &hosts, seen, remedy))
 }
