@@ -80,7 +80,7 @@ fn every_piece_is_priced_and_the_rungs_stand_beside_the_floor() {
         "price list of launches",
         "price list of single calls",
         "the pieces add up to",
-        "measured whole:",
+        "as a whole takes ",
     ] {
         assert!(ran.stdout.contains(expected), "`{expected}` is missing: {ran}");
     }

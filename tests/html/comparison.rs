@@ -52,9 +52,9 @@ fn it_names_what_changed_and_asks_the_network_for_nothing() {
         "What changed from old to new",
         "Slower: ",
         "+10 %",
-        "These two runs differ",
+        "One run on each side",
         "start: from old to new",
-        "Nothing that was recorded",
+        "No recorded differences",
         "How long does a start take",
     ] {
         assert!(told.contains(part), "no {part:?}");

@@ -120,7 +120,7 @@ fn a_page_holds_every_part_of_the_report() {
         "How long does a start take",
         "Suspect: do not believe these numbers",
         "unknown or invalid runtime name: crun",
-        "What lies inside the timed interval",
+        "What the timed interval includes",
         "Rounds over time",
         "Noise floor",
         "How to repeat it",
@@ -159,11 +159,11 @@ fn what_was_predicted_and_what_a_job_pays_stand_in_the_answer() {
     assert!(between(first, "crun &#60; floor</code>", "</li>").contains("<small>"), "a reason: {first}");
     assert!(between(first, "Every step", "</details>").matches("<tr").count() > 6);
     // A column at a glance, and the intervals below.
-    let (glance, rest) = rest.split_once("What is added to a job of 2.00 s").expect("a place for the job");
+    let (glance, rest) = rest.split_once("Added to a job of 2.00 s").expect("a place for the job");
     assert_eq!(glance.matches("% of 2.00\u{a0}s").count(), 2);
-    assert!(rest.contains("For each launch (start), more than bare") && rest.contains("idle, %"));
+    assert!(rest.contains("For each launch (start), compared with bare") && rest.contains("idle, %"));
     let nobody = self::page(&small());
-    assert!(!nobody.contains("Predicted before") && !nobody.contains("added to a job"));
+    assert!(!nobody.contains("Predicted before") && !nobody.contains("Added to a job"));
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn what_others_published_stands_beside_ours_with_its_cautions() {
     report.references = beside::beside(reference::sources(), &report);
     let page = page_of(&report, &Look::default());
     let published = between(&page, "id=\"published\"", "id=\"run\"");
-    for part in ["Caution", "Not alike: ", "10 single values: ", "machine", "licence"] {
+    for part in ["Caution", "Differs: ", "10 single values: ", "machine", "licence"] {
         assert!(published.contains(part), "no {part:?}");
     }
     assert!(!published.contains("single value 3"), "repetitions are listed once, not each with its name");
@@ -284,5 +284,5 @@ fn a_run_without_a_single_sample_has_a_page() {
         series.values.iter_mut().flatten().for_each(|value| *value = f64::NAN);
     }
     let page = page(&empty);
-    assert!(page.contains("</html>") && page.contains("0 samples lie in"));
+    assert!(page.contains("</html>") && page.contains("0 samples are in"));
 }

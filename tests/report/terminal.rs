@@ -209,7 +209,7 @@ fn warnings_about_the_run_are_counted_without_naming_cells() {
     };
     let text = with(12);
     assert!(text.contains("gone is missing from samples: reason 1\n"), "{text}");
-    assert!(text.contains("and 2 more of this kind; `--format json` has them all\n"), "{text}");
+    assert!(text.contains("and 2 more of this kind: see `--format json`\n"), "{text}");
     assert!(!text.contains("reason 11"), "{text}");
     assert!(!with(10).contains("more of this kind"));
 }

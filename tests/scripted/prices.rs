@@ -154,7 +154,7 @@ fn the_rungs_add_up_to_the_floor_measured_whole() {
     assert!((whole.value - sum.last.value).abs() < 2e-3, "{sum:?}");
     let text = shown(&run, &analysis, "terminal");
     assert!(text.contains("primed: the pieces add up to"), "{text}");
-    assert!(text.contains("`floor` measured whole:"), "{text}");
+    assert!(text.contains("`floor` as a whole takes "), "{text}");
 }
 
 /// The notes of the table of this name.

@@ -52,7 +52,7 @@ fn silence_is_no_answer_where_nothing_can_be_judged() {
     assert_eq!(ran.code, 1, "{ran}");
     assert!(
         ran.stderr
-            .contains("cannot decide `--fail-on`: returned of `a` has no verdict: 2 rounds a side"),
+            .contains("cannot decide `--fail-on`: returned of `a` has no verdict: 2 rounds on each side"),
         "{ran}"
     );
     let samples = dunnage.directory().with_file_name("run-after").join("samples.jsonl");

@@ -62,8 +62,8 @@ fn what_bare_and_floor_show_too_is_the_machine() {
     }
     assert_eq!(
         summary(&comparison)[0],
-        "the machine changed: bare or floor is not what it was in returned, first_instruction and gone of \
-         start; what they show too is not put down to a subject"
+        "the machine changed: bare or floor changed in returned, first_instruction and gone of start; changes that \
+         they share are not attributed to a subject"
     );
     // Nearly the same, but docker changed by much more than the machine did.
     let more = |label: &str, _: &str, _: usize| if label == "docker" { 1.40 } else { 1.12 };
@@ -294,12 +294,12 @@ fn several_runs_a_side_count_as_one_value_each_where_they_are_enough() {
     let open = compared(&side(1, 8, 1.0), &side(20, 8, 1.03));
     let found = line(&open, "docker");
     assert!(matches!(found.ruling, Some(Ruling::Undecided { new_run: Some(_), .. })), "{found:?}");
-    assert!(said(&open, "docker").contains(" runs a side might show"), "{}", said(&open, "docker"));
+    assert!(said(&open, "docker").contains(" runs on each side might show"), "{}", said(&open, "docker"));
     let open = compared(&side(1, 2, 1.0), &side(20, 2, 1.03));
     let found = line(&open, "docker");
     assert!(matches!(found.ruling, Some(Ruling::Undecided { new_run: None, .. })), "{found:?}");
     assert!(
-        said(&open, "docker").ends_with("with 7 runs a side each would count as one value"),
+        said(&open, "docker").ends_with("with 7 runs on each side, each would count as one value"),
         "{}",
         said(&open, "docker")
     );
@@ -445,7 +445,7 @@ fn what_changed_is_named_with_its_size_and_what_many_share_is_told_once() {
     let few = |seed| run_of(crowd.clone(), seed, 3, plain);
     let text = rendered("terminal", &compared(&[few(1)], &[few(2)]), &Look::default());
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("returned of 6 subjects has no verdict: 3 rounds a side of the"), "{text}");
+    assert!(text.contains("returned of 6 subjects has no verdict: 3 rounds on each side, and this many"), "{text}");
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn a_run_ends_at_the_first_look_at_which_its_precision_is_reached() {
 
     let shown = dunnage.run("report DIR").stdout;
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    let told = format!("ended at look 1 of the looks that were fixed after {first}, {half}, {all} rounds");
+    let told = format!("ended at look 1 (looks after {first}, {half}, {all} rounds");
     assert!(words.contains(&told), "{told}\n{shown}");
     let json = dunnage.run("report DIR --format json").stdout;
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");

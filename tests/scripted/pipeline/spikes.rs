@@ -57,13 +57,13 @@ fn a_spike_is_told_with_what_the_machine_did_and_a_quiet_one_with_nothing() {
     let first = &found["samples"][0];
     let place = match first["predecessor"].as_str() {
         Some(before) => format!("place {}, right after {before}", first["position"]),
-        None => "place 1, with nothing before it".to_owned(),
+        None => "place 1, without a predecessor".to_owned(),
     };
     let told = format!("`c` (prestate=idle) round {}, {place}: returned", rounds[0]);
     for expected in [
         &told,
-        "the machine differed from ordinary rounds: stolen CPU time 30.0 % (ordinarily 0.100 %), other containers 1 (ordinarily 0)",
-        "nothing on the machine differed from ordinary rounds",
+        "the machine differed from other rounds: stolen CPU time 30.0 % (otherwise 0.100 %), other containers 1 (otherwise 0)",
+        "the machine was as in other rounds",
         "the machine differed in 1 of",
         "stolen CPU time",
     ] {

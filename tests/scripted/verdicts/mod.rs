@@ -143,7 +143,7 @@ fn the_kernels_share_is_that_of_the_floor_that_does_as_the_runtime() {
     assert!((value - 0.45).abs() < 0.01, "{value}");
     for words in [
         "kernel's share (floor:cgroup=procs)",
-        "its root is an overlay, theirs a directory",
+        "this floor's root is an overlay, theirs a directory",
         "`floor`, which avoids the write to `cgroup.procs`, takes 5.97 ms [5.86, 6.11] less",
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
@@ -151,7 +151,7 @@ fn the_kernels_share_is_that_of_the_floor_that_does_as_the_runtime() {
     assert_eq!(share(&all, "docker").1, [""; 0]);
     let (floor, unlike, value, shown) = share(&[&all[..2], &all[3..]].concat(), "crun");
     assert_eq!((floor.as_str(), unlike), ("floor", vec!["cgroup", "overlay"]));
-    assert!((value - 0.15).abs() < 0.01 && shown.contains("`floor:cgroup=procs` goes theirs"), "{shown}");
+    assert!((value - 0.15).abs() < 0.01 && shown.contains("`floor:cgroup=procs` does it their way"), "{shown}");
     let like = [&all[..], &[("floor:cgroup=procs,overlay=off", Layer::Floor, 8.0)]].concat();
     assert_eq!(share(&like, "crun").0, "floor:cgroup=procs,overlay=off");
 }

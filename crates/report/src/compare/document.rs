@@ -124,7 +124,7 @@ fn around(comparison: &Comparison) -> Vec<Block> {
         let [what, of, old, new] = [&one.what, &one.subjects.join(", "), &one.old, &one.new].map(Cell::words);
         table.row(&[], vec![what, Cell::words(one.meaning.name()).tone(tone), of, old, new]);
     }
-    let none = Block::words("None that was recorded: machine, probe, programs, daemons.");
+    let none = Block::words("No recorded differences in machine, probe, programs or daemons.");
     let alone = SIDES.into_iter().zip(&comparison.alone).filter(|(_, alone)| !alone.is_empty());
     let alone = alone.map(|(side, all)| Item::of(all.join("; ")).named(format!("only {side}")));
     vec![if table.rows.is_empty() { none } else { Block::Table(table) }, Block::List(alone.collect())]

@@ -58,7 +58,7 @@ pub(super) fn precision(run: &Recorded, analysis: &Analysis) -> Option<Precision
     let stages = match looks.len() {
         0 => String::new(),
         all => format!(
-            "; {ended} of those fixed after {} rounds (each interval has 1/{all} of its error, so that it holds whichever look ends the run)",
+            "; {ended} (looks after {} rounds; each interval has 1/{all} of its error, so it holds whichever look ends the run)",
             listed(looks, ", ")
         ),
     };
