@@ -1,24 +1,24 @@
 #!/bin/sh
-# The one step of action.yml: builds dunnage or takes the executable, runs a plan, packs the run, compares it with a baseline, and writes
-# the job summary. Inputs are INPUT_*; $GITHUB_OUTPUT and $GITHUB_STEP_SUMMARY are files, as in any GitHub workflow.
-# A run that fails in part is told and compared all the same; the step fails at the end, with the run's exit code or compare's.
+# The only step of action.yml: builds dunnage or uses the given executable, runs a plan, packs the run, compares it with a baseline,
+# and writes the job summary. Inputs are INPUT_*; $GITHUB_OUTPUT and $GITHUB_STEP_SUMMARY are files, as in any GitHub workflow.
+# A run that fails in part is also reported and compared; the step then fails at the end, with the exit code of the run or of compare.
 set -eu
 
 program=${INPUT_EXECUTABLE:-}
 if [ -z "$program" ]; then
-    # From within the checkout, whose .cargo/config.toml makes the executable static.
+    # Built inside the checkout, because its .cargo/config.toml makes the executable static.
     (cd "$GITHUB_ACTION_PATH" && cargo install --locked --path . --root "$RUNNER_TEMP/dunnage")
     program=$RUNNER_TEMP/dunnage/bin/dunnage
 fi
 directory=${INPUT_OUTPUT:-dunnage-run}
 pack=$directory.dunnage
 
-set -f # arguments are words, and no patterns
+set -f # arguments are words, not patterns
 run_code=0
 # shellcheck disable=SC2086
 "$program" run ${INPUT_PLAN:+--plan "$INPUT_PLAN"} ${INPUT_ARGUMENTS:-} -o "$directory" || run_code=$?
 echo "run-code=$run_code" >>"$GITHUB_OUTPUT"
-# Without a plan there is nothing to tell.
+# Without a plan there is nothing to report.
 [ -e "$directory/plan.json" ] || exit "$run_code"
 
 compare_code=0
@@ -31,7 +31,7 @@ elif [ -n "${INPUT_BASELINE:-}" ]; then
 fi
 printf '\n' >>"$GITHUB_STEP_SUMMARY"
 "$program" report "$directory" --format md >>"$GITHUB_STEP_SUMMARY" || true
-# Last, since it may take the baseline's place.
+# Last, because the pack may replace the baseline.
 "$program" pack "$directory" -o "$pack" --force >&2
 {
     echo "directory=$directory"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs a command as root inside another Debian release with its own container stack, on this machine's kernel:
+# Runs a command as root in another Debian release with its own container stack, on this machine's kernel:
 #   stack.sh RELEASE COMMAND…     (`trixie`, `sid` …)
-# The root is made once by debootstrap from the archive that this machine's own apt asks, under $STACKS (default
-# /var/tmp/dunnage-stacks), and kept. The command gets a mount namespace whose root that release is (runtimes refuse a plain
-# chroot), a network namespace with a loopback of its own, so that docker0 of this machine is not touched, and a dockerd that
-# ends with it. $BIND, a directory, appears at the same path inside. Without a command the root is made, and no more.
-# Exit code 75: the root cannot be made here.
+# debootstrap creates the root once, from the archive that this machine's apt uses, under $STACKS (default
+# /var/tmp/dunnage-stacks), and it is kept. The command gets a mount namespace with that release as its root (runtimes refuse a
+# plain chroot), a network namespace with its own loopback, so that this machine's docker0 is not touched, and a dockerd that ends
+# with it. The directory $BIND appears inside at the same path. Without a command, only the root is created.
+# Exit code 75: the root cannot be created here.
 set -euo pipefail
 release=${1:?usage: stack.sh RELEASE COMMAND…}; shift
 stacks=${STACKS:-/var/tmp/dunnage-stacks}
@@ -18,9 +18,9 @@ exec 9>"$root.lock"
 flock 9
 if [ ! -e "$root/.ready" ]; then
     command -v debootstrap >/dev/null || cannot "debootstrap is not installed"
-    # The first archive of Debian itself: what holds the release that runs here.
+    # Debian's own archive, which has the release that runs here, comes first.
     archive=$(apt-get indextargets --format '$(SITE) $(LABEL)' 2>/dev/null | awk '$2 == "Debian" { print $1; exit }')
-    [ -n "$archive" ] || cannot "apt knows no archive of Debian's here; try \`apt-get update\`"
+    [ -n "$archive" ] || cannot "apt has no Debian archive here; try \`apt-get update\`"
     rm -rf --one-file-system "$root"
     mkdir -p "$root"
     packages=ca-certificates,docker.io,docker-cli,podman,crun,runc,containerd,iptables,nftables,fuse-overlayfs,passt,slirp4netns
@@ -35,7 +35,7 @@ if [ ! -e "$root/.ready" ]; then
 fi
 [ $# -gt 0 ] || exit 0
 
-# The lock is held until the command ends: two dockerd of one root would share its images.
+# The lock is held until the command ends, because two dockerd with the same root would share its images.
 inner='
 set -e
 mount --make-rprivate /

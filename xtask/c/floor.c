@@ -1,15 +1,15 @@
-/* The yardstick for `floor`: the same container, made by the same system calls in the same order, in
- * plain C and nothing else. What dunnage's own floor takes beyond this is dunnage's overhead.
+/* The yardstick for `floor`: the same container, made by the same system calls in the same order, in plain C. The extra time of
+ * dunnage's own floor is dunnage's overhead.
  *
  *     floor ROOTFS SCRATCH FILTER PROGRAM [ARGUMENT...]
  *
  * ROOTFS is the unpacked image, with or without proc, dev and sys; SCRATCH an empty directory for the
  * overlay; FILTER a file of raw `struct sock_filter`, or `-` for none; PROGRAM the path inside. For every
- * line on standard input one container is launched, waited for and removed, and one line with the
- * nanoseconds from before the first step to after the last is written. What the container writes goes
- * to a pipe that is emptied after the second stamp. Needs root and Linux 5.9; any refused step ends it.
+ * line on standard input, one container is launched, waited for and removed, and one line is written with
+ * the nanoseconds from before the first step to after the last. The container's output goes to a pipe that
+ * is read after the second stamp. Needs root and Linux 5.9; any failed step ends it.
  *
- * One file, though a long one, so that it can be read from top to bottom beside `src/sys/container`.
+ * It is one long file, so that it can be read from top to bottom next to `src/sys/container`.
  *
  * Build: cc -std=c11 -O2 -static -o floor floor.c
  */
@@ -43,7 +43,7 @@
 #define HIERARCHIES 32
 #define DOCKER_CAPABILITIES 0xa80425fbULL
 
-/* A mounted cgroup hierarchy, and the paths that belong to the container. */
+/* A mounted cgroup hierarchy, and the container's paths in it. */
 struct hierarchy {
     char mount[PATH], name[PATH], options[PATH]; /* options are empty for version 2 */
     char parent[PATH], own[PATH], tasks[PATH], view[PATH];
@@ -69,7 +69,7 @@ static const char *const read_only_paths[] = {
 static const char *masks[10], *read_only[5];
 static int mask_is_directory[10], mask_count, read_only_count;
 
-/* Ends the whole yardstick, or the child: a yardstick with a step missing measures nothing. */
+/* Ends the whole yardstick, or the child, because a yardstick without a step would measure something else. */
 #define MUST(call) do { if ((call) < 0) refused(#call); } while (0)
 static void refused(const char *call) {
     dprintf(2, "floor.c: %s: %s\n", call, strerror(errno));
@@ -82,7 +82,7 @@ static int64_t now(void) {
     return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
-/* ---- Before any interval: everything that can be known beforehand. ---- */
+/* ---- Before any interval: everything that is known in advance. ---- */
 
 static void copy_file(const char *from_directory, const char *to_directory, const char *file) {
     char path[2 * PATH], content[4096];
@@ -102,7 +102,7 @@ static void write_file(const char *path, const char *content) {
     close(fd);
 }
 
-/* Whether each word of a comma-separated list is a word of another. */
+/* Whether each word of a comma-separated list is in another list. */
 static int has_all(const char *list, const char *words) {
     char copy[PATH];
     snprintf(copy, sizeof copy, "%.500s", words);
@@ -118,7 +118,7 @@ static int has_all(const char *list, const char *words) {
     return 1;
 }
 
-/* The hierarchies in the order of /proc/self/cgroup, as dunnage takes them. */
+/* The hierarchies in the order of /proc/self/cgroup, as in dunnage. */
 static void find_hierarchies(void) {
     char line[4096], mounts[1 << 16];
     FILE *file = fopen("/proc/self/cgroup", "r");
@@ -188,7 +188,7 @@ static void read_filter(const char *path) {
     close(fd);
 }
 
-/* Mount points that the image lacks come from a layer of their own. */
+/* Mount points that the image lacks come from a separate layer. */
 static void prepare_overlay(const char *scratch) {
     static const char *const points[] = {"proc", "dev", "sys"};
     char path[2 * PATH], layer[PATH];
@@ -321,7 +321,7 @@ static void give_up_privileges(void) {
     for (int i = 0; i <= last_capability; i++) {
         if (!(DOCKER_CAPABILITIES >> i & 1)) MUST(prctl(PR_CAPBSET_DROP, i, 0, 0, 0));
     }
-    /* Raw calls: libc's wrappers would tell the threads of the parent, whose memory this is. */
+    /* Raw calls: libc's wrappers would notify the threads of the parent, whose memory this is. */
     MUST(syscall(SYS_setgroups, 1, groups));
     MUST(syscall(SYS_setresgid, 0, 0, 0));
     MUST(syscall(SYS_setresuid, 0, 0, 0));
@@ -335,7 +335,7 @@ static void give_up_privileges(void) {
 
 static int become_container(void *unused) {
     (void)unused;
-    /* The kernel's own form of the call: a handler of four words, a mask of one. */
+    /* The kernel's own structure: a handler of four words, a mask of one. */
     const uint64_t default_action[4] = {0}, no_signals = 0;
     MUST(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
     MUST(setsid());
@@ -365,7 +365,7 @@ static int become_container(void *unused) {
 
 /* ---- One launch. ---- */
 
-/* clone3 with a stack of the child's own, which libc does not offer. */
+/* clone3 with a separate stack for the child, which libc does not offer. */
 static pid_t clone_into(int cgroup_fd) {
     struct clone_args call = {
         .flags = CLONE_VM | CLONE_VFORK | CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWPID |

@@ -1,6 +1,6 @@
-/* The smallest program that can say when it began: its first instructions read CLOCK_MONOTONIC by a raw
- * system call; then it writes `entry NANOSECONDS` and ends. No libc, nothing linked, nothing relocated:
- * what the kernel alone needs from spawn to the first instruction. x86_64.
+/* The smallest program that can report when it began: its first instructions read CLOCK_MONOTONIC by a raw
+ * system call; then it writes `entry NANOSECONDS` and ends. Without libc, linking and relocation, it shows
+ * how long the kernel alone takes from spawn to the first instruction. x86_64.
  *
  * Build: cc -std=c11 -O2 -static -nostdlib -ffreestanding -fno-stack-protector -o nolibc nolibc.c
  */
@@ -16,8 +16,8 @@ static long call(long number, long first, long second, long third) {
 
 enum { WRITE = 1, EXIT_GROUP = 231, CLOCK_GETTIME = 228, MONOTONIC = 1 };
 
-/* Entered by the kernel, not by a call: the stack is aligned as for a function's first instruction after
- * its own push, so no function prologue may rely on more. */
+/* Entered by the kernel, not by a call: the stack is aligned as after a function's first push, so no function
+ * prologue may rely on more. */
 __attribute__((noreturn, force_align_arg_pointer)) void _start(void) {
     long time[2];
     call(CLOCK_GETTIME, MONOTONIC, (long)time, 0);

@@ -1,12 +1,12 @@
-/* The yardstick for `bare`: a loop of posix_spawn and waitpid, and nothing else.
+/* The yardstick for `bare`: a loop of posix_spawn and waitpid.
  *
  *     spawn [--entry] PROGRAM [ARGUMENT...]
  *
- * For every line on standard input the program is started once and waited for, and one line is written:
- * the nanoseconds from before posix_spawn to after waitpid. The program's output goes to /dev/null.
- * With --entry it goes to a pipe that is read afterwards, and a second number follows: the nanoseconds
- * from before posix_spawn to the stamp that the program says it took at its entry, on a line
- * `entry NANOSECONDS` of its output.
+ * For every line on standard input, the program is started once and waited for, and one line is written with
+ * the nanoseconds from before posix_spawn to after waitpid. The program's output goes to /dev/null. With
+ * --entry it goes to a pipe that is read afterwards, and a second number follows: the nanoseconds from
+ * before posix_spawn to the stamp that the program took at its entry, from a line `entry NANOSECONDS` of its
+ * output.
  *
  * Build: cc -std=c11 -O2 -static -o spawn spawn.c
  */
@@ -48,7 +48,7 @@ int main(int count, char **values) {
     if (with_entry && pipe2(output, O_CLOEXEC) < 0) refused("pipe2", errno);
     if (with_entry) fcntl(output[0], F_SETFL, O_NONBLOCK);
 
-    /* As dunnage starts its children: streams, a session of their own, clean signals. */
+    /* As dunnage starts its children: with streams, their own session, and clean signals. */
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, null, 0);

@@ -1,11 +1,11 @@
-/* What does one getppid take? By the `syscall` instruction, and through libc.
+/* Measures a getppid call by the `syscall` instruction, and through libc.
  *
  *     syscall WINDOW
  *
- * Makes calls for so many nanoseconds each way, in batches of at least 50 microseconds, on the last CPU that it
- * may use. Writes one line: picoseconds a call by the instruction, picoseconds a call through libc, of the
- * batch than which one in fifty took no longer, less what the two readings of the clock around it take.
- * What libc adds is its function: a call, a return, and no check, since getppid cannot fail.
+ * Makes calls for WINDOW nanoseconds in each way, in batches of at least 50 microseconds, on the last CPU that
+ * it may use. Writes one line: picoseconds per call by the instruction, and through libc. Each is that of the
+ * batch at the 2nd percentile, minus the time of the two clock readings around it. libc adds its function: a
+ * call and a return, but no check, because getppid cannot fail.
  *
  * Build: cc -std=c11 -O2 -static -o syscall syscall.c
  */

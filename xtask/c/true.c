@@ -1,4 +1,4 @@
-/* The least that a C program can do. Started by hyperfine, it is the yardstick for `bare`.
+/* The least that a C program can do. Run by hyperfine, it is the yardstick for `bare`.
  *
  * Build: cc -std=c11 -O2 -static -o true true.c
  */

@@ -1,10 +1,10 @@
-/* What one run of a program takes: wall time, CPU time and the most memory that it had.
+/* The resources of one run of a program: wall time, CPU time and peak memory.
  *
  *     usage PROGRAM [ARGUMENT...]
  *
- * Runs the program once with its standard output going to /dev/null and writes one line: nanoseconds of
- * wall time from before posix_spawn to after wait4, nanoseconds of user and of system CPU time, and the
- * largest resident set in bytes, as the kernel says in its rusage.
+ * Runs the program once with standard output to /dev/null and writes one line: nanoseconds of wall time from
+ * before posix_spawn to after wait4, nanoseconds of user and of system CPU time, and the largest resident set
+ * in bytes, from the kernel's rusage.
  *
  * Build: cc -std=c11 -O2 -static -o usage usage.c
  */

@@ -1,7 +1,7 @@
-//! axe-core, with which tests look for what shuts people out of the html report: a pinned package, installed by
-//! npm under `target/axe`, where npm compares it with the hash in the lock file. None of its scripts run.
+//! axe-core, with which tests check the accessibility of the html report: a pinned package, installed by npm under
+//! `target/axe`, where npm checks it against the hash in the lock file. None of its scripts run.
 //!
-//! npm itself is not installed: it brings hundreds of packages, and whoever has none skips one test.
+//! npm itself is not installed, because it brings hundreds of packages. Without npm, one test is skipped.
 
 use std::fs;
 use std::io;
@@ -12,11 +12,11 @@ use anyhow::{Context, Result, ensure};
 
 const FILES: [&str; 2] = ["package.json", "package-lock.json"];
 
-/// Installs it where it is missing or another version. A failure is told and not fatal.
+/// Installs it if it is missing or has another version. A failure is only reported.
 pub fn ensure() {
     match install() {
         Ok(()) => {}
-        Err(error) => eprintln!("xtask: warning: pages will not be checked with axe-core: {error:#}"),
+        Err(error) => eprintln!("xtask: warning: the page will not be checked with axe-core: {error:#}"),
     }
 }
 
@@ -27,7 +27,7 @@ fn install() -> Result<()> {
     if is_known && target.join("node_modules/axe-core/axe.min.js").is_file() {
         return Ok(());
     }
-    fs::create_dir_all(&target).with_context(|| format!("cannot make {}", target.display()))?;
+    fs::create_dir_all(&target).with_context(|| format!("cannot create {}", target.display()))?;
     let status = copy(&pinned, &target).and_then(|()| npm(&target))?;
     ensure!(status.success(), "`npm ci` in {}: {status}", target.display());
     Ok(())

@@ -1,5 +1,5 @@
-//! Builds and runs the benchmarks of the instrument itself, in the profile of a release. They
-//! stand in `benches/instrument`, where they can use the program's own launches; none is made here.
+//! Builds and runs the benchmarks of the instrument itself, in the release profile. They are in `benches/instrument`, where they
+//! can use the program's own launches.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::cargo::cargo;
 
-/// Passes names and options on.
+/// Passes on names and options.
 pub fn run(arguments: &[&str]) -> Result<ExitCode> {
     let mut command = cargo();
     command.args(["bench", "--package", "dunnage", "--bench", "instrument", "--"]).args(arguments);

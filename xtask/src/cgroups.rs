@@ -1,8 +1,7 @@
-//! Is this a hybrid cgroup host that crun refuses, and can that be changed?
+//! Fixes a hybrid cgroup host that crun refuses.
 //!
-//! crun wants a host where version 1 hierarchies are mounted to have no controller left in the
-//! version 2 hierarchy ("drop all controllers from cgroupv2"). Mounting each leftover one as
-//! version 1 takes it away from there.
+//! On a host with version 1 hierarchies, crun requires that the version 2 hierarchy has no controllers ("drop all controllers
+//! from cgroupv2"). Mounting each remaining one as version 1 removes it from there.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +9,13 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// Mounts what is left over and says so; a failure is told and not fatal.
+/// Mounts the remaining controllers as version 1. A failure is only reported.
 pub fn mend() {
     mend_under(Path::new("/sys/fs/cgroup"));
 }
 
 fn mend_under(root: &Path) {
-    // Only a hybrid host has this file: on version 2 alone it lies one directory higher.
+    // Only a hybrid host has this file; with only version 2 it is one directory higher.
     let Ok(left) = fs::read_to_string(root.join("unified/cgroup.controllers")) else {
         return;
     };
@@ -26,7 +25,7 @@ fn mend_under(root: &Path) {
                 eprintln!("xtask: mounted cgroup controller `{controller}` as version 1, for crun")
             }
             Err(error) => eprintln!(
-                "xtask: warning: crun will refuse this host: cgroup controller `{controller}`: {error:#}"
+                "xtask: warning: crun will fail on this host: cgroup controller `{controller}`: {error:#}"
             ),
         }
     }

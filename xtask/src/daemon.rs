@@ -1,6 +1,6 @@
-//! Does a docker daemon that knows crun answer, and if none does, who starts and ends one?
+//! Finds a docker daemon that knows crun, or starts and ends one.
 //!
-//! A daemon that is already there is only asked, never changed, stopped or restarted.
+//! A daemon that is already running is only queried, never changed, stopped or restarted.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,12 +19,12 @@ const STARTS_WITHIN: Duration = Duration::from_secs(60);
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
 const LOOKS_AGAIN: Duration = Duration::from_millis(100);
 
-/// Starts the daemon in the background, tells its pid, and ends it when standard input closes:
-/// when we say so, and also when we are interrupted or killed.
+/// Starts the daemon in the background, prints its pid, and ends it when standard input closes: on request, and also when xtask
+/// is interrupted or killed.
 const GUARD: &str = r#""$@" >&2 & daemon=$!; echo $daemon; exec >&2
 read -r nothing; kill -TERM $daemon 2>/dev/null; wait $daemon"#;
 
-/// The docker daemon as the tests will find it.
+/// The docker daemon for the tests.
 pub struct Docker {
     /// Whether `docker run --runtime crun` is possible.
     pub knows_crun: bool,
@@ -37,8 +37,8 @@ struct Started {
     pid: u32,
 }
 
-/// Takes the daemon that answers, or starts one. A failure is told and not fatal: the tests that
-/// need the daemon then say so.
+/// Uses a running daemon, or starts one. A failure is only reported; the tests that need the daemon then skip with that
+/// reason.
 pub fn ensure(scratch: &Path) -> Docker {
     let found = Docker::look();
     if found.answers {
@@ -62,22 +62,22 @@ pub fn ensure(scratch: &Path) -> Docker {
 }
 
 impl Docker {
-    /// Asks whatever daemon answers, and says how to register crun with it.
+    /// Queries a running daemon, and explains how to register crun with it.
     pub fn look() -> Docker {
         let runtimes = runtimes();
         let answers = runtimes.is_ok();
         let knows_crun = runtimes.is_ok_and(|json| json.contains("\"crun\""));
         if answers && !knows_crun {
-            eprintln!("xtask: the docker daemon does not know crun: docker+crun tests will be skipped");
+            eprintln!("xtask: the docker daemon does not know crun, so docker+crun tests will be skipped");
             eprintln!(
-                "hint: put `{{\"runtimes\": {{\"crun\": {{\"path\": \"/usr/bin/crun\"}}}}}}` into \
+                "hint: add `{{\"runtimes\": {{\"crun\": {{\"path\": \"/usr/bin/crun\"}}}}}}` into \
                  `/etc/docker/daemon.json` and reload the daemon (SIGHUP)"
             );
         }
         Docker { knows_crun, answers, started: None }
     }
 
-    /// Ends the daemon that we started, if we did, and with it its containerd.
+    /// Ends the daemon and its containerd, if xtask started them.
     pub fn end(self) {
         let Some(Started { mut guard, pid }) = self.started else {
             return;
@@ -86,12 +86,12 @@ impl Docker {
         let ended = within(ENDS_WITHIN, || Ok(guard.try_wait()?.is_some()));
         match ended {
             Ok(true) => eprintln!("xtask: ended dockerd, pid {pid}"),
-            Ok(false) | Err(_) => eprintln!("xtask: warning: dockerd, pid {pid}, does not end"),
+            Ok(false) | Err(_) => eprintln!("xtask: warning: dockerd, pid {pid}, did not end"),
         }
     }
 }
 
-/// What the daemon calls its runtimes, as JSON.
+/// The daemon's runtimes, as JSON.
 fn runtimes() -> Result<String> {
     let output = Command::new("timeout")
         .args(["20", "docker", "info", "--format", "{{json .Runtimes}}"])
@@ -101,9 +101,9 @@ fn runtimes() -> Result<String> {
         bail!("`docker info`: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     let json = String::from_utf8_lossy(&output.stdout).into_owned();
-    // Some clients exit with 0 and print null when nobody answers.
+    // Some clients exit with 0 and print null without a daemon.
     if !json.contains('{') {
-        bail!("`docker info` told of no runtimes");
+        bail!("`docker info` reported no runtimes");
     }
     Ok(json)
 }
@@ -111,11 +111,11 @@ fn runtimes() -> Result<String> {
 fn start(log: &Path) -> Result<Started> {
     let dockerd = find_executable("dockerd").context("`dockerd` is not installed")?;
     if let Some(pid) = other_dockerd() {
-        bail!("a dockerd, pid {pid}, runs on this network but does not answer `docker info`");
+        bail!("a dockerd, pid {pid}, is running in this network namespace but does not answer `docker info`");
     }
     let output = File::create(log).with_context(|| format!("cannot create {}", log.display()))?;
-    // A session of its own: Ctrl-C at the terminal reaches us and the tests; the guard ends the
-    // daemon when it notices that we are gone.
+    // Its own session: Ctrl-C at the terminal reaches only xtask and the tests, and the guard ends the daemon when xtask is
+    // gone.
     let mut guard = Command::new("setsid")
         .args(["sh", "-c", GUARD, "guard"])
         .arg(dockerd)
@@ -125,11 +125,11 @@ fn start(log: &Path) -> Result<Started> {
         .stderr(output)
         .spawn()
         .context("cannot run `setsid sh`")?;
-    let pid = read_pid(&mut guard).context("the guard of dockerd told no pid")?;
-    // From here on, losing the guard's standard input ends the daemon.
+    let pid = read_pid(&mut guard).context("the guard of dockerd printed no pid")?;
+    // From here on, closing the guard's standard input ends the daemon.
     let answers = within(STARTS_WITHIN, || {
         if has_ended(pid) {
-            bail!("dockerd ended at once");
+            bail!("dockerd exited immediately");
         }
         Ok(answers(SOCKET))
     });
@@ -140,8 +140,7 @@ fn start(log: &Path) -> Result<Started> {
     }
 }
 
-/// A dockerd in our network namespace, wherever its socket is: two of them would work on the same
-/// bridge and the same packet filter.
+/// A dockerd in this network namespace, with any socket: two of them would use the same bridge and packet filter.
 fn other_dockerd() -> Option<String> {
     let network = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
     let ours = network("self")?;
@@ -161,7 +160,7 @@ fn read_pid(guard: &mut Child) -> Result<u32> {
 }
 
 fn crun_flags() -> Vec<String> {
-    // dockerd refuses a setting that stands in its file and among its arguments.
+    // dockerd refuses a setting that is both in its file and in its arguments.
     let file = fs::read_to_string("/etc/docker/daemon.json").unwrap_or_default();
     match find_executable("crun") {
         Some(crun) if !file.contains("\"runtimes\"") => {
@@ -171,13 +170,13 @@ fn crun_flags() -> Vec<String> {
     }
 }
 
-/// The state stands behind the name in parentheses; a process that is gone has no file for it.
+/// Whether a process has ended: its state follows the name in parentheses, and without the process there is no file.
 fn has_ended(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .map_or(true, |stat| stat.rsplit(')').next().is_none_or(|rest| rest.starts_with(" Z")))
 }
 
-/// The socket is there before the daemon serves it, so a connection alone proves nothing.
+/// Sends a request, because the socket exists before the daemon serves it.
 fn answers(socket: &str) -> bool {
     let ping = || -> std::io::Result<bool> {
         let mut stream = UnixStream::connect(socket)?;
@@ -190,7 +189,7 @@ fn answers(socket: &str) -> bool {
     ping().unwrap_or(false)
 }
 
-/// Asks again and again until the answer is yes or the time is over.
+/// Repeats a check until it succeeds or the time is up.
 fn within(limit: Duration, mut done: impl FnMut() -> Result<bool>) -> Result<bool> {
     let start = Instant::now();
     loop {
@@ -222,8 +221,8 @@ mod tests {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .expect("sh is there");
-        let pid = read_pid(&mut guard).expect("the guard tells a pid");
+            .expect("sh exists");
+        let pid = read_pid(&mut guard).expect("the guard prints a pid");
         assert!(!has_ended(pid));
         Docker { knows_crun: false, answers: true, started: Some(Started { guard, pid }) }.end();
         assert!(has_ended(pid));

@@ -1,7 +1,7 @@
-//! One archive to give away: the stripped static executable, manual pages, completions and licences, with a file of
-//! checksums beside it. The same executable gives the same bytes: names are sorted, and owners, modes and times are fixed.
+//! Makes the release archive: the stripped static executable, manual pages, completions and licences, with a file of checksums
+//! next to it. The same executable gives the same bytes: names are sorted, and owners, modes and times are fixed.
 //!
-//! Deliberately absent: a reproducible executable, which is the compiler's to give (same checkout, same path, same toolchain).
+//! Deliberately absent: a reproducible executable, which depends on the compiler (same checkout, same path, same toolchain).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use crate::cargo::cargo;
 
 const NAME: &str = concat!("dunnage-", env!("CARGO_PKG_VERSION"), "-x86_64-linux");
-/// Shells, and the names under which they look for completions.
+/// Shells with the file names that they expect for completions.
 const COMPLETIONS: [(&str, &str); 3] =
     [("bash", "dunnage.bash"), ("zsh", "_dunnage"), ("fish", "dunnage.fish")];
 const TEXTS: [&str; 5] = ["README.md", "METHODOLOGY.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
@@ -34,7 +34,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The time of everything in the archive, in seconds since 1970: as asked for, or that of the last commit.
+/// The time of all files in the archive, in seconds since 1970: `SOURCE_DATE_EPOCH`, or that of the last commit.
 fn epoch() -> String {
     let commit = || output(Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root()));
     let asked = std::env::var("SOURCE_DATE_EPOCH").ok();
@@ -42,7 +42,7 @@ fn epoch() -> String {
     if text.trim().is_empty() { "0".to_owned() } else { text.trim().to_owned() }
 }
 
-/// Makes the archive of this executable anew, and the checksums beside it.
+/// Makes the archive of this executable, and the checksums next to it.
 fn make(executable: &Path, place: &Path, epoch: &str) -> Result<PathBuf> {
     let stage = place.join(NAME);
     let _ = fs::remove_dir_all(&stage);
@@ -67,7 +67,7 @@ fn make(executable: &Path, place: &Path, epoch: &str) -> Result<PathBuf> {
 fn fill(executable: &Path, stage: &Path) -> Result<()> {
     let [man, completions] = ["share/man/man1", "share/completions"].map(|name| stage.join(name));
     for directory in [&man, &completions] {
-        fs::create_dir_all(directory).with_context(|| format!("cannot make `{}`", directory.display()))?;
+        fs::create_dir_all(directory).with_context(|| format!("cannot create `{}`", directory.display()))?;
     }
     let own = stage.join("dunnage");
     fs::copy(executable, &own).with_context(|| format!("cannot copy `{}`", executable.display()))?;
@@ -86,7 +86,7 @@ fn fill(executable: &Path, stage: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Standard output of a command that must succeed.
+/// The standard output of a command, which must succeed.
 fn output(command: &mut Command) -> Result<Vec<u8>> {
     let program = command.get_program().to_string_lossy().into_owned();
     let done = command.env("LC_ALL", "C").stdin(Stdio::null()).stderr(Stdio::inherit()).output();
@@ -99,7 +99,7 @@ fn output(command: &mut Command) -> Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// With any executable that answers to `completions`.
+    /// Works with any executable that accepts `completions`.
     #[test]
     fn one_executable_gives_one_archive_whenever_it_is_made() {
         let place = std::env::temp_dir().join(format!("dunnage-dist-{}", std::process::id()));
@@ -111,7 +111,7 @@ mod tests {
                 let sums = fs::read_to_string(place.join("SHA256SUMS")).unwrap();
                 assert!(sums.ends_with(&format!("  {NAME}.tar.gz\n")), "{sums}");
                 if name == "one" {
-                    // So that the next one is made at another time.
+                    // So that the next one has another time.
                     std::thread::sleep(std::time::Duration::from_millis(1100));
                 }
                 (fs::read(&archive).unwrap(), archive)

@@ -1,8 +1,8 @@
-//! What the tests' guest boots: a kernel, its modules and a shell, taken out of Debian's packages.
+//! Prepares what the tests' guest boots: a kernel, its modules and a shell, extracted from Debian packages.
 //!
-//! Nothing is installed: no boot loader, no hook, no initramfs of this machine hears of it. What is
-//! there stays, so that only the first time asks the archive. Deliberately absent: booting
-//! (`tests/support/guest`), and the emulator, which is a package like others.
+//! Nothing is installed, so this machine's boot loader, hooks and initramfs are not affected. The files are kept, so that only
+//! the first call downloads packages. Deliberately absent: booting (`tests/support/guest`), and the emulator, which is an
+//! ordinary package.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,10 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::packages::apt_get;
 
-/// Debian's name for whatever its newest kernel is; it depends on the package that has it.
+/// Debian's package that depends on the newest kernel.
 const KERNEL: &str = "linux-image-amd64";
 const BUSYBOX: &str = "busybox-static";
-/// The parts of the kernel's package that a guest may want, as `tar` matches them: of the drivers, only
-/// those of virtual devices.
+/// The parts of the kernel package that a guest may need, as patterns for `tar`; of the drivers, only those of virtual devices.
 const WANTED: &[&str] = &[
     "*/boot/vmlinuz-*",
     "*/kernel/arch/*",
@@ -32,26 +31,26 @@ const WANTED: &[&str] = &[
     "*/kernel/net/*",
 ];
 
-/// Whether the tests find a guest.
+/// Whether there is a guest for the tests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Guest {
-    /// They do.
+    /// There is.
     Ready,
-    /// Those that need one will be skipped.
+    /// Tests that need one will be skipped.
     Absent,
 }
 
-/// Takes what is missing from the archive. A failure is told and not fatal.
+/// Extracts it if it is missing. A failure is only reported.
 pub fn ensure() -> Guest {
     let look = Guest::look();
     if look == Guest::Ready {
         return look;
     }
-    // Package lists that are empty or old are only noticed when a package cannot be had.
+    // Missing or old package lists are noticed only when a download fails.
     let made = make().or_else(|_| apt_get(&["update"]).and_then(|()| make()));
     match made {
         Ok(kernel) => {
-            eprintln!("xtask: took {kernel} and {BUSYBOX} for the tests' guest, installing nothing")
+            eprintln!("xtask: extracted {kernel} and {BUSYBOX} for the tests' guest; nothing was installed")
         }
         Err(error) => eprintln!("xtask: warning: tests in a guest will be skipped: {error:#}"),
     }
@@ -59,7 +58,7 @@ pub fn ensure() -> Guest {
 }
 
 impl Guest {
-    /// Looks for what an earlier call took.
+    /// Looks for the files of an earlier call.
     pub fn look() -> Guest {
         match directory().is_dir() {
             true => Guest::Ready,
@@ -68,12 +67,12 @@ impl Guest {
     }
 }
 
-/// Where `tests/support/guest` looks for it.
+/// Where `tests/support/guest` looks for the files.
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/guest")
 }
 
-/// Makes the directory, whole or not at all, and returns the name of the kernel's package.
+/// Creates the directory, completely or not at all, and returns the kernel package's name.
 fn make() -> Result<String> {
     let kernel = kernel_package()?;
     let scratch = directory().with_extension("new");
@@ -87,7 +86,7 @@ fn make() -> Result<String> {
     made.map(|()| kernel)
 }
 
-/// The package on which the nameless one depends: `Depends: linux-image-6.1.0-56-amd64 (= 6.1.192-2)`.
+/// The package that the generic one depends on: `Depends: linux-image-6.1.0-56-amd64 (= 6.1.192-2)`.
 fn kernel_package() -> Result<String> {
     let told = run(Command::new("apt-cache").args(["show", "--no-all-versions", KERNEL]))?;
     depended_on(&told).with_context(|| format!("`apt-cache show {KERNEL}` names no kernel"))
@@ -117,7 +116,7 @@ fn fill(scratch: &Path, kernel: &str) -> Result<()> {
     let image = all.iter().find(|path| path.to_string_lossy().contains("/boot/vmlinuz-")).cloned();
     take(called("bin/busybox"), "busybox")?;
     take(image, "vmlinuz")?;
-    // Debian 13 has them under `/usr`, and compressed.
+    // Debian 13 has them compressed and under `/usr`.
     take(called("kernel"), "modules")?;
     let compressed = files_and_directories(&guest.join("modules"))?;
     let compressed: Vec<_> =
@@ -128,16 +127,16 @@ fn fill(scratch: &Path, kernel: &str) -> Result<()> {
     Ok(())
 }
 
-/// The downloaded file of a package, whose name begins with the package's.
+/// The downloaded file of a package; its name begins with the package's.
 fn package(directory: &Path, name: &str) -> Result<PathBuf> {
     let entries = fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))?;
     let mut paths = entries.flatten().map(|entry| entry.path());
     let found =
         paths.find(|path| path.file_name().is_some_and(|own| own.to_string_lossy().starts_with(name)));
-    found.with_context(|| format!("`apt-get download` brought no {name}"))
+    found.with_context(|| format!("`apt-get download` did not download {name}"))
 }
 
-/// Unpacks what matches one of the patterns.
+/// Unpacks the files that match one of the patterns.
 fn extract(package: &Path, to: &Path, patterns: &[&str]) -> Result<()> {
     let mut unpacker = Command::new("dpkg-deb")
         .arg("--fsys-tarfile")
@@ -146,7 +145,7 @@ fn extract(package: &Path, to: &Path, patterns: &[&str]) -> Result<()> {
         .spawn()
         .context("cannot run `dpkg-deb`")?;
     let archive = unpacker.stdout.take().context("no standard output")?;
-    // GNU tar complains of a pattern that nothing matches: kernels differ in what they have built in.
+    // GNU tar complains about a pattern without a match, but kernels differ in what is built in.
     let status = Command::new("tar")
         .args(["-x", "--no-same-owner", "--wildcards", "-C"])
         .arg(to)
@@ -176,7 +175,7 @@ fn files_and_directories(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// Standard output of a command that must succeed.
+/// The standard output of a command, which must succeed.
 fn run(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command

@@ -1,8 +1,8 @@
-//! How many lines of production code has each module?
+//! Counts the lines of production code per module.
 //!
-//! A line counts that holds code: in a Rust file under `src`, or in a crate under `crates`, without comments, blank
-//! lines, `#[cfg(test)]` items and test files (`tests.rs`, `*_tests.rs`). `tests`, `benches` and `xtask` are no
-//! production code. Deliberately absent: a parser; rustfmt ends an item with a brace at its own indentation.
+//! Counted are lines of code in Rust files under `src` and in crates under `crates`, without comments, blank lines,
+//! `#[cfg(test)]` items and test files (`tests.rs`, `*_tests.rs`). `tests`, `benches` and `xtask` are not production code.
+//! Deliberately absent: a parser; rustfmt ends an item with a brace at its own indentation.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Prints the lines of each module, and of all.
+/// Prints the lines of each module, and the total.
 pub fn print() -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask stands in the workspace")?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask is in the workspace")?;
     let mut modules = BTreeMap::new();
     count(&root.join("src"), Path::new("src"), &mut modules)?;
     if root.join("crates").is_dir() {
@@ -29,7 +29,7 @@ pub fn print() -> Result<()> {
     Ok(())
 }
 
-/// Adds the files of `directory`, each to the module directly below `shown` that it belongs to.
+/// Adds the files in `directory`, each to its module directly below `shown`.
 fn count(directory: &Path, shown: &Path, modules: &mut BTreeMap<PathBuf, usize>) -> Result<()> {
     let mut waiting = vec![directory.to_owned()];
     while let Some(path) = waiting.pop() {
@@ -53,7 +53,7 @@ fn is_production(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "rs") && stem != "tests" && !stem.ends_with("_tests")
 }
 
-/// The lines of a Rust file that hold code of the program.
+/// The number of lines with production code in a Rust file.
 fn production(text: &str) -> usize {
     let mut lines = text.lines();
     let mut count = 0;

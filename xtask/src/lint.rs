@@ -1,4 +1,4 @@
-//! Is the code formatted, and is clippy content?
+//! Checks the format and the lints.
 
 use std::io;
 use std::process::Stdio;
@@ -7,37 +7,37 @@ use anyhow::{Context, Result};
 
 use crate::cargo::{PROFILE, cargo};
 
-/// How strictly to ask.
+/// How strict to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Lint {
-    /// Not at all.
+    /// Skip the checks.
     Skip,
-    /// A component that is not installed is told and passed over.
+    /// Report a component that is not installed.
     IfInstalled,
-    /// A component that is not installed is a failure.
+    /// Fail if a component is not installed.
     Required,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lints {
-    /// Nothing found, or nothing asked.
+    /// Nothing was found, or nothing was checked.
     Clean,
-    /// Something found, and already printed.
+    /// Something was found and printed.
     Dirty,
 }
 
-/// Checks the format, then the lints, with warnings as errors; both even when the first fails.
+/// Checks the format and then the lints, with warnings as errors; the second check runs even if the first fails.
 pub fn run(lint: Lint) -> Result<Lints> {
     if lint == Lint::Skip {
         return Ok(Lints::Clean);
     }
-    // The profile of the tests, so that procedural macros are built once for both.
+    // With the profile of the tests, so that procedural macros are built only once.
     let clippy = ["clippy", "--workspace", "--all-targets", "--profile", PROFILE, "--", "-D", "warnings"];
     let mut found = Lints::Clean;
     for args in [&["fmt", "--all", "--check"][..], &clippy[..]] {
         if check(lint, args)? == Lints::Dirty {
-            eprintln!("xtask: `cargo {}` found something", args.join(" "));
+            eprintln!("xtask: `cargo {}` found problems", args.join(" "));
             found = Lints::Dirty;
         }
     }
@@ -53,7 +53,7 @@ fn check(lint: Lint, args: &[&str]) -> Result<Lints> {
         .context("cannot run `cargo`")?
         .success();
     if !installed {
-        eprintln!("xtask: `cargo {}` is not installed, so it is not asked", args[0]);
+        eprintln!("xtask: skipping `cargo {}`, which is not installed", args[0]);
         return Ok(if lint == Lint::Required { Lints::Dirty } else { Lints::Clean });
     }
     let status = cargo().args(args).stdout(io::stderr()).status().context("cannot run `cargo`")?;

@@ -1,4 +1,4 @@
-//! Whose machine is this: may the set-up install packages and start a daemon here?
+//! Whether the set-up may install packages and start a daemon on this machine.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 /// What the set-up may do.
 pub enum Machine {
-    /// Root on Debian or Ubuntu: install, start, repair.
+    /// Root on Debian or Ubuntu: install, start and repair.
     Ours,
-    /// Anything else, with the reason in words: touch nothing.
+    /// Anything else, with the reason: change nothing.
     Foreign(String),
 }
 
 impl Machine {
     /// Reads the user and the distribution.
     pub fn read() -> Machine {
-        // The owner of /proc/self is the effective user, which std does not tell otherwise.
+        // The owner of /proc/self is the effective user, for which std has no function.
         if fs::metadata("/proc/self").map_or(true, |meta| meta.uid() != 0) {
             return Machine::Foreign("not root".to_owned());
         }
@@ -37,7 +37,7 @@ fn is_debian_like(os_release: &str) -> bool {
         .any(|id| matches!(id, "debian" | "ubuntu"))
 }
 
-/// Finds an executable on PATH, or where Debian puts the daemons that only root's PATH names.
+/// Finds an executable on PATH, or in the directories of daemons, which only root has on PATH.
 pub fn find_executable(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)

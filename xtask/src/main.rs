@@ -1,7 +1,7 @@
-//! Chores of the repository. `main` reads the command line; each chore stands in a file of its own.
+//! Chores of the repository. `main` reads the command line; each chore has its own file.
 //!
-//! Deliberately absent: anything that measures. The helpers here may poll and may call the
-//! machine's own tools; dunnage itself may not.
+//! Deliberately absent: anything that measures. Unlike dunnage itself, the helpers here may poll and may call the machine's
+//! tools.
 
 mod axe;
 mod bench;
@@ -34,15 +34,15 @@ usage: cargo xtask test [--no-lint] [-- CARGO-TEST-ARGS…]
        cargo xtask stack RELEASE -- COMMAND…
        cargo xtask lines
 
-test   prepares the machine, checks format and lints, builds and runs every test.
+test   prepare the machine, check format and lints, build and run every test.
        As root on Debian or Ubuntu it installs what the tests need; elsewhere it
-       installs nothing and says what will be skipped.
-ci     the same, and a missing rustfmt or clippy is a failure
-bench  sets dunnage beside yardsticks and prints ratios; never fails because of a timing
-dist   makes an archive of the stripped executable, manual pages and completions, and
+       installs nothing and lists what will be skipped.
+ci     the same, but fail without rustfmt or clippy
+bench  compare dunnage with yardsticks and print ratios; never fails because of a timing
+dist   make an archive of the stripped executable, manual pages and completions, and
        its checksum, in target/dist
-stack  runs a command, as root, in another Debian release with its own container stack
-lines  counts lines of production code, without tests, comments and blank lines, per module";
+stack  run a command as root in another Debian release with its own container stack
+lines  count lines of production code per module, without tests, comments and blank lines";
 
 fn main() -> ExitCode {
     match chore(std::env::args().skip(1).collect()) {
@@ -88,8 +88,8 @@ fn test(lint: Lint, for_cargo: &[String]) -> Result<ExitCode> {
             (daemon::ensure(&scratch), guest::ensure())
         }
         Machine::Foreign(why) => {
-            eprintln!("xtask: installing nothing and starting nothing: {why}");
-            eprintln!("xtask: a test whose docker, podman, runc or crun is missing will be skipped");
+            eprintln!("xtask: not installing or starting anything: {why}");
+            eprintln!("xtask: tests that need a missing docker, podman, runc or crun will be skipped");
             (daemon::Docker::look(), Guest::look())
         }
     };

@@ -1,7 +1,6 @@
-//! Which packages do the tests need, and which of them are missing here?
+//! Finds and installs the packages that the tests need and that are missing here.
 //!
-//! Only Debian's archive is asked. Nothing is ever removed: an engine that came from elsewhere
-//! (docker-ce, say) counts as present and stays.
+//! It uses only Debian's archive and never removes anything: an engine from elsewhere, such as docker-ce, counts as present.
 
 use std::collections::HashSet;
 use std::io;
@@ -13,9 +12,9 @@ use crate::machine::find_executable;
 
 struct Package {
     name: &'static str,
-    /// An executable that does as well when it did not come with this package.
+    /// An executable that is enough if it came from elsewhere.
     or: Option<&'static str>,
-    /// Not every release has it: its absence alone is no reason to ask the archive.
+    /// Some releases do not have it, so its absence alone is not a reason to update the package lists.
     in_every_release: bool,
 }
 
@@ -25,7 +24,7 @@ const fn package(name: &'static str, or: &'static str) -> Package {
 
 const PACKAGES: &[Package] = &[
     package("docker.io", "dockerd"),
-    // Debian 13 took the client out of docker.io and only recommends it there.
+    // Debian 13 moved the client out of docker.io, which only recommends it.
     Package { name: "docker-cli", or: Some("docker"), in_every_release: false },
     package("containerd", "containerd"),
     package("podman", "podman"),
@@ -38,7 +37,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "aardvark-dns", or: None, in_every_release: false },
     package("uidmap", "newuidmap"),
     package("iptables", "iptables"),
-    // What netavark of Debian 13 calls instead.
+    // Used instead by Debian 13's netavark.
     package("nftables", "nft"),
     package("e2fsprogs", "mkfs.ext4"),
     package("xfsprogs", "mkfs.xfs"),
@@ -54,14 +53,13 @@ const PACKAGES: &[Package] = &[
     Package { name: "ca-certificates", or: None, in_every_release: true },
 ];
 
-/// Installs what is missing and says what it did. A failing apt-get is told and not fatal: the
-/// tests that need the package then say which they are.
+/// Installs what is missing and reports it. A failure of apt-get is only reported; the tests that need the package then say so.
 pub fn install_missing() -> Result<()> {
     let missing = missing()?;
     let names: Vec<&str> = missing.iter().map(|package| package.name).collect();
     let must_ask = missing.iter().any(|package| package.in_every_release);
     if !must_ask && in_archive(&names)?.is_empty() {
-        eprintln!("xtask: every package that the tests need is there");
+        eprintln!("xtask: all packages for the tests are installed");
         return Ok(());
     }
     eprintln!("xtask: missing packages: {}", names.join(" "));
@@ -81,7 +79,7 @@ fn missing() -> Result<Vec<&'static Package>> {
     let mut query = Command::new("dpkg-query");
     query.args(["--show", "--showformat", "${Package} ${db:Status-Status}\\n"]);
     query.args(PACKAGES.iter().map(|package| package.name));
-    // A name that dpkg never heard of makes it exit with 1, after telling of the others.
+    // For an unknown name it exits with 1, after printing the others.
     let installed = installed(&output_of(&mut query)?);
     Ok(PACKAGES
         .iter()
@@ -106,7 +104,7 @@ fn in_archive(names: &[&str]) -> Result<HashSet<String>> {
     Ok(with_candidate(&output_of(Command::new("apt-cache").arg("policy").args(names))?))
 }
 
-/// Names in the output of `apt-cache policy` for which there is a version to install.
+/// The names in the output of `apt-cache policy` that have a version to install.
 fn with_candidate(policy: &str) -> HashSet<String> {
     let mut current = "";
     let mut known = HashSet::new();
@@ -131,7 +129,7 @@ fn output_of(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Runs `apt-get`; that it fails is told and not fatal.
+/// Runs `apt-get`. A failure is only reported.
 pub fn apt_get(args: &[&str]) -> Result<()> {
     eprintln!("xtask: apt-get {}", args.join(" "));
     let status = Command::new("apt-get")
@@ -143,9 +141,8 @@ pub fn apt_get(args: &[&str]) -> Result<()> {
         .status()
         .context("cannot run `apt-get`")?;
     if !status.success() {
-        // Where no init runs, a package may be unpacked and only fail to start its service, which
-        // the tests do not need.
-        eprintln!("xtask: warning: `apt-get {}`: {status}; going on", args.join(" "));
+        // Without an init system, a package may be unpacked and only fail to start its service, which the tests do not need.
+        eprintln!("xtask: warning: `apt-get {}`: {status}; continuing", args.join(" "));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Another Debian release's container stack on this machine's kernel: `xtask/stack.sh`, which says how.
+//! Runs a command in another Debian release's container stack, on this machine's kernel; see `xtask/stack.sh`.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -11,7 +11,7 @@ fn script(release: &str) -> Command {
     command
 }
 
-/// Runs a command in the stack of a release.
+/// Runs a command in a release's stack.
 pub fn run(release: &str, command: &[String]) -> Result<ExitCode> {
     let status = script(release).args(command).status().context("cannot run `bash`")?;
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))

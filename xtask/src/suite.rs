@@ -1,4 +1,4 @@
-//! Build and run the tests, show their output as it comes, and conclude.
+//! Builds and runs the tests, shows their output as it comes, and reports the totals.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,12 +14,12 @@ use crate::lint::Lints;
 use crate::machine::Machine;
 use crate::totals::Totals;
 
-/// Comma-separated needs whose absence fails a test instead of skipping it.
+/// Comma-separated needs; a test fails instead of skipping if one of these is missing.
 const REQUIRE: &str = "DUNNAGE_TEST_REQUIRE";
 /// The file to which a skipping test appends its line.
 const SKIPS: &str = "DUNNAGE_TEST_SKIPS";
 
-/// A fresh directory for the daemon's log and the list of skips.
+/// A new directory for the daemon's log and the list of skips.
 pub fn scratch() -> Result<PathBuf> {
     let path = std::env::temp_dir().join(format!("dunnage-test-{}", std::process::id()));
     fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
@@ -45,13 +45,13 @@ pub fn run(required: String, scratch: &Path, for_cargo: &[String]) -> Result<Tot
     }
     let status = child.wait().context("cannot wait for `cargo test`")?;
     if !status.success() && totals.failed == 0 {
-        println!("cargo test: {status}: a build failed, or a test executable told no result");
+        println!("cargo test: {status}: a build failed, or a test executable ended without a result");
         totals.failed = 1;
     }
     Ok(totals)
 }
 
-/// Prints what was skipped and the totals, these on a line of their own at the very end.
+/// Prints the skips, and the totals in the last line.
 pub fn conclude(totals: &Totals, lints: Lints, scratch: &Path) -> Result<ExitCode> {
     let lines = fs::read_to_string(skips(scratch)).unwrap_or_default();
     let mut totals = *totals;
@@ -61,28 +61,27 @@ pub fn conclude(totals: &Totals, lints: Lints, scratch: &Path) -> Result<ExitCod
     if fine {
         fs::remove_dir_all(scratch).with_context(|| format!("cannot remove {}", scratch.display()))?;
     } else {
-        println!("logs stay in {}", scratch.display());
+        println!("logs are kept in {}", scratch.display());
     }
     if lints == Lints::Dirty {
-        println!("format or lints are not clean, see above");
+        println!("format or lints have problems, see above");
     }
     println!("{totals}");
     Ok(if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The needs whose absence fails a test, comma-separated. What the caller asks for in the environment
-/// wins, even when that is nothing.
+/// The needs whose absence fails a test, comma-separated. The environment variable takes precedence, even if it is empty.
 pub fn required(machine: &Machine, docker: &Docker, guest: Guest) -> String {
     if let Ok(asked) = std::env::var(REQUIRE) {
         return asked;
     }
     let Machine::Ours = machine else { return String::new() };
     let mut needs = vec!["docker", "podman", "runc", "crun"];
-    // Somebody's own daemon may go without crun: that test then skips with its reason.
+    // A daemon that xtask did not start may not know crun: then the test skips with that reason.
     if docker.knows_crun {
         needs.push("docker+crun");
     }
-    // Debian's archive may be out of reach, and other distributions have no such kernel.
+    // Debian's archive may be unreachable, and other distributions do not have this kernel.
     if guest == Guest::Ready {
         needs.push("guest");
     }

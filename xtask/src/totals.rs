@@ -1,21 +1,21 @@
-//! How many tests passed, failed and were skipped, over all test executables?
+//! Sums up the passed, failed and skipped tests over all test executables.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Sums over the `test result:` lines of one `cargo test`.
+/// Sums of the `test result:` lines of a `cargo test`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Totals {
-    /// Tests that ran and proved something.
+    /// Tests that ran to their end.
     pub passed: usize,
-    /// Tests that failed, and executables that ended without telling a result.
+    /// Tests that failed, and executables that ended without a result.
     pub failed: usize,
-    /// Tests that returned early with a reason, and ignored ones.
+    /// Tests that returned early with a reason, and ignored tests.
     pub skipped: usize,
 }
 
 impl Totals {
-    /// Adds one line of output if it is a result; libtest's words are
+    /// Adds a line of output if it is a result in libtest's format:
     /// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s`.
     pub fn add_line(&mut self, line: &str) {
         let Some(result) = line.strip_prefix("test result: ") else {
@@ -37,8 +37,8 @@ impl Totals {
         }
     }
 
-    /// Moves the tests that skipped from passed, where libtest counts them, to skipped. The lines
-    /// read `skipped: <test>: <need>: <reason>`; a test with two of them is still one test.
+    /// Moves skipped tests from passed, as libtest counts them, to skipped. The lines are `skipped: <test>: <need>: <reason>`; a test
+    /// with two of them counts once.
     pub fn take_out_skipped(&mut self, lines: &str) {
         let tests: BTreeSet<&str> =
             lines.lines().filter_map(|line| line.strip_prefix("skipped: ")?.split(": ").next()).collect();
