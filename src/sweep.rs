@@ -187,7 +187,8 @@ mod tests {
         drop(journal);
         let unknown = clear_all(&place, &[]).unwrap();
         assert_eq!(unknown.len(), 1, "{unknown:?}");
-        assert!(unknown[0].ends_with("and 2 more of run ab: this version of dunnage knows no `file`"));
+        let told = "and 2 more of run ab: this version of dunnage does not know the kind `file`";
+        assert!(unknown[0].ends_with(told));
         // The run's own directory was removed with its content, so the file is made again.
         std::fs::create_dir_all(path("runs/ab")).unwrap();
         std::fs::write(&files[0], "").unwrap();

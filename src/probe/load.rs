@@ -1,21 +1,21 @@
-//! A load whose timetable is known: what `advise` is tried on. Work comes at its time whether or not
-//! earlier work is done, is measured in CPU time, and repeats itself every ten seconds, so that what is
-//! watched and what is predicted from it are the same work. Ends well at SIGTERM.
+//! A load with a known schedule, for testing `advise`. Work arrives on schedule whether or not earlier work
+//! is done, is measured in CPU time, and repeats every ten seconds, so that the watched work and the
+//! predicted work are the same. Exits with 0 at SIGTERM.
 //!
-//! Deliberately absent: a message. Nobody waits for the end of a load.
+//! Deliberately absent: a message, since nothing waits for the end of a load.
 
 use crate::sys::{own_time, raw};
 
-/// After so many microseconds the timetable begins again.
+/// The length of the schedule in microseconds, after which it repeats.
 const CYCLE: u64 = 10_000_000;
 
-/// What is due next: after how long, and how much CPU time it takes, both in microseconds.
+/// The next work: the time until it arrives, and its CPU time, both in microseconds.
 type Next = fn(u64, &mut Chance) -> (u64, u64);
 
-/// The loads by name.
+/// The loads, by name.
 const LOADS: [(&[u8], Next); 3] = [(b"steady", steady), (b"bursty", bursty), (b"two-peaked", two_peaked)];
 
-/// Is this load until SIGTERM comes. The exit code is 2 when there is none of this name.
+/// Runs this load until SIGTERM. The exit code is 2 if the name is unknown.
 pub(super) fn be(name: Option<&[u8]>) -> ! {
     let Some((_, next)) = LOADS.iter().find(|(known, _)| Some(*known) == name) else {
         let _ = raw::write_all(2, b"dunnage probe: unknown load\n");
@@ -46,7 +46,7 @@ fn burn(micros: u64) {
     while raw::thread_cpu() < end {}
 }
 
-/// Requests that come evenly and differ in length as exponentially distributed ones do: 0.3 CPUs.
+/// Requests at even intervals with exponentially distributed lengths: 0.3 CPUs.
 fn steady(_: u64, chance: &mut Chance) -> (u64, u64) {
     /// Sixteen quantiles of the exponential distribution with the mean 3 ms.
     const LENGTHS: [u64; 16] =
@@ -54,12 +54,12 @@ fn steady(_: u64, chance: &mut Chance) -> (u64, u64) {
     (10_000, LENGTHS[chance.below(16) as usize])
 }
 
-/// Work that comes seldom and much at once: 20 to 100 ms every 100 to 300 ms, 0.3 CPUs.
+/// Rare large bursts: 20 to 100 ms every 100 to 300 ms, 0.3 CPUs.
 fn bursty(_: u64, chance: &mut Chance) -> (u64, u64) {
     (100_000 + chance.below(200_000), 20_000 + chance.below(80_000))
 }
 
-/// A second of hardly anything and a second of much, in turn: 0.1 and 0.8 CPUs.
+/// One second of little work and one of much, in turn: 0.1 and 0.8 CPUs.
 fn two_peaked(at: u64, chance: &mut Chance) -> (u64, u64) {
     match at / 1_000_000 % 2 {
         0 => (100_000, 5_000 + chance.below(10_000)),
@@ -67,7 +67,7 @@ fn two_peaked(at: u64, chance: &mut Chance) -> (u64, u64) {
     }
 }
 
-/// Numbers that look like chance and are the same each time (Marsaglia's xorshift).
+/// Pseudo-random numbers that are the same each time (Marsaglia's xorshift).
 struct Chance(u32);
 
 impl Chance {
@@ -83,7 +83,7 @@ impl Chance {
 mod tests {
     use super::*;
 
-    /// The share of a CPU that a load wants, over its whole cycle.
+    /// The mean share of a CPU that a load needs, over its whole cycle.
     fn wanted(next: Next) -> f64 {
         let (mut at, mut work, mut chance) = (0, 0, Chance(0x9e37_79b9));
         while at < CYCLE {

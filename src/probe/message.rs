@@ -1,5 +1,5 @@
-//! The message of the probe, read on the host's side. It came through an engine, so nothing in it
-//! is believed before it is whole: version, every line, and the end.
+//! The probe's message, parsed on the host. It came through an engine, so it is not trusted until it is
+//! complete: version, every line, and the end.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,43 +15,43 @@ use crate::units::{Nanos, Stamp};
 pub struct NotAMessage(String);
 
 impl NotAMessage {
-    /// A line that the probe never writes, or a fact that it always writes is missing.
+    /// An unknown or malformed line, or a required line is missing.
     fn invalid(what: &str) -> NotAMessage {
-        NotAMessage(format!("the probe's message holds no valid `{what}`"))
+        NotAMessage(format!("the probe's message has no valid `{what}`"))
     }
 }
 
-/// What the probe said.
+/// The probe's message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// At the ELF entry, before libc.
     pub entry: Stamp,
-    /// At `main`, after libc's own start, where libc was started.
+    /// At `main`, after libc's start, if libc was started.
     pub main: Option<Stamp>,
-    /// When everything was read back, right before the message was written.
+    /// When the treatment had been read back, right before the message was written.
     pub ready: Stamp,
     /// What it read back about itself.
     pub inside: Inside,
-    /// What came of its work, where it had any.
+    /// The result of its work, if it had any.
     pub done: Done,
 }
 
-/// What came of a work.
+/// The result of a work.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Done {
-    /// Numbers by name, in the unit that the kind of work gives them.
+    /// Numbers by name, in the unit of the kind of work.
     pub results: Vec<(String, i64)>,
-    /// Numbers in their order, by name.
+    /// Lists of numbers, by name.
     pub series: Vec<(String, Vec<i64>)>,
     /// Facts about its conditions.
     pub notes: Vec<(String, String)>,
     /// Why it was not done.
     pub refused: Option<String>,
-    /// What the program that it started wrote to standard error, where that did not go through the probe.
+    /// What the program that it started wrote to standard error, if that was not passed on.
     pub said: String,
 }
 
-/// What a process sees of its own isolation, read from inside.
+/// What a process sees of its own isolation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inside {
     /// Effective user id.
@@ -68,25 +68,24 @@ pub struct Inside {
     pub namespaces: BTreeMap<String, u64>,
     /// Lines of `/proc/self/cgroup`.
     pub cgroup_path: Vec<String>,
-    /// The cgroup directory that it sees under `/sys/fs/cgroup`, where it sees one: the hierarchy by a
-    /// controller of version 1, empty for version 2, and the inode number.
+    /// The cgroup directory that it sees under `/sys/fs/cgroup`, if any: a controller of the hierarchy in
+    /// version 1, empty for version 2, and the inode number.
     pub cgroup_seen: Option<(String, u64)>,
-    /// Cgroups in which something ran before; known of the host only.
+    /// cgroups that contained a process before it; known only for the host.
     pub cgroups_in_use: BTreeSet<CgroupInUse>,
     /// Lines of `/proc/self/uid_map`.
     pub uid_map: Vec<String>,
     /// Names of the network interfaces.
     pub interfaces: Vec<String>,
-    /// The lines of `/proc/self/mountinfo` about the root and the files that engines add.
+    /// The lines of `/proc/self/mountinfo` for the root and the files that engines add.
     pub mounts: Vec<String>,
-    /// Limits of its cgroup, a file's name and its first line each; only when asked for.
+    /// Limits of its cgroup, each as a file's name and first line; only if requested.
     pub limit_files: Vec<(String, String)>,
-    /// The signals that the process with the id 1 blocks, as a bit set; only when asked for, and where
-    /// it can be read.
+    /// The signals that process 1 blocks, as a bit set; only if requested and readable.
     pub blocked_by_init: Option<u64>,
 }
 
-/// A cgroup with a process in it, as seen from the host.
+/// A cgroup that contains a process, as seen from the host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CgroupInUse {
     /// A controller of version 1, empty for version 2.
@@ -97,12 +96,12 @@ pub struct CgroupInUse {
     pub inode: u64,
 }
 
-/// Limits that a subject asks for, or that the probe's own cgroup sets.
+/// Limits that a subject asks for, or limits of the probe's own cgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Limits {
     /// CPUs.
     pub cpus: Option<f64>,
-    /// CPU time that may be saved up; none where the kernel has no such thing.
+    /// CPU time that may be saved up; `None` where the kernel has no bursts.
     pub burst: Option<Nanos>,
     /// Bytes of memory.
     pub memory: Option<u64>,
@@ -116,28 +115,28 @@ fn excerpt(bytes: &[u8]) -> String {
 /// The name of the socket in the directory of a channel.
 pub(crate) const SOCKET: &str = "socket";
 
-/// The last line, with the end of the one before.
+/// The last line, with the end of the previous one.
 const END: &[u8] = b"\nend\n";
 
-/// How many bytes the first message has of those that begin here, once its end is there.
+/// The number of bytes of the first message in `bytes`, if it is complete.
 pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     bytes.windows(END.len()).position(|window| window == END).map(|at| at + END.len())
 }
 
-/// What came of an order that a service carried out.
+/// The answer to an order that a service carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// When it had been read.
+    /// When it had read the order.
     pub began: Stamp,
-    /// When it was carried out.
+    /// When it had carried it out.
     pub ended: Stamp,
-    /// CPU time that the service used in between.
+    /// CPU time of the service in between.
     pub cpu: Nanos,
-    /// What came of it.
+    /// The result.
     pub done: Done,
 }
 
-/// Reads an answer that must fill `bytes` from the first to the last.
+/// Parses an answer that must occupy all of `bytes`.
 pub(crate) fn parse_answer(bytes: &[u8]) -> Result<Answer, NotAMessage> {
     let mut lines = Lines::read(bytes)?;
     Ok(Answer {
@@ -148,7 +147,7 @@ pub(crate) fn parse_answer(bytes: &[u8]) -> Result<Answer, NotAMessage> {
     })
 }
 
-/// Reads a message that must fill `bytes` from the first to the last.
+/// Parses a message that must occupy all of `bytes`.
 pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
     let mut lines = Lines::read(bytes)?;
     let (entry, main) = (Stamp(lines.take("entry")?), lines.numbers.remove("main").map(Stamp));
@@ -174,7 +173,7 @@ pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
     })
 }
 
-/// What the lines say: numbers by name, and what has a form of its own.
+/// The parsed lines: numbers by name, and lines with a special form.
 #[derive(Default)]
 struct Lines {
     numbers: BTreeMap<String, u64>,
@@ -193,7 +192,7 @@ impl Lines {
         Ok(lines)
     }
 
-    /// Nothing where a line makes no sense.
+    /// `None` if the line is malformed.
     fn add(&mut self, name: &str, rest: &str) -> Option<()> {
         let Lines { numbers, inside, done } = self;
         let (own, values) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -238,21 +237,21 @@ fn body(bytes: &[u8]) -> Result<Cow<'_, str>, NotAMessage> {
     let magic = format!("{MAGIC}\n");
     let Some(body) = bytes.strip_prefix(magic.as_bytes()) else {
         let begin = excerpt(bytes);
-        return not(format!("standard output does not begin with the probe's message but with `{begin}`"));
+        return not(format!("standard output begins with `{begin}`, not with the probe's message"));
     };
     let Some(length) = length(body) else {
-        return not(format!("the probe's message was cut off after {} bytes", bytes.len()));
+        return not(format!("the probe's message is cut off after {} bytes", bytes.len()));
     };
     let trailing = &body[length..];
     if !trailing.is_empty() {
         let begin = excerpt(trailing);
-        return not(format!("something else follows the probe's message on standard output: `{begin}`"));
+        return not(format!("standard output continues after the probe's message: `{begin}`"));
     }
     Ok(String::from_utf8_lossy(&body[..length - END.len()]))
 }
 
 impl Inside {
-    /// The limits that its cgroup sets, from the files of either version of cgroups.
+    /// The limits of its cgroup, from the files of either version.
     pub fn limits(&self) -> Limits {
         let file =
             |name: &str| self.limit_files.iter().find(|(own, _)| own == name).map(|(_, line)| line.as_str());
@@ -271,7 +270,7 @@ impl Inside {
         }
     }
 
-    /// The path of its cgroup in the hierarchy with this controller, as far as its cgroup namespace shows it.
+    /// The path of its cgroup in the hierarchy with this controller, as its cgroup namespace shows it.
     pub fn path_in(&self, controller: &str) -> Option<&str> {
         self.cgroup_path.iter().find_map(|line| {
             let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
@@ -279,20 +278,20 @@ impl Inside {
         })
     }
 
-    /// Whether it runs on a kernel of its own, inside which clocks and identities are that kernel's.
-    /// Linux numbers all its namespaces, also the first ones, from right below 0xF0000000 up.
+    /// Whether it runs on a separate kernel, inside which clocks and identities are that kernel's. Linux
+    /// numbers all its namespaces, including the initial ones, upwards from right below 0xF0000000.
     pub fn has_own_kernel(&self) -> bool {
         const LOWEST: u64 = 0xEFFF_0000;
         !self.namespaces.is_empty() && self.namespaces.values().all(|inode| *inode < LOWEST)
     }
 
-    /// Whether the first process of the container waits for SIGTERM, where process ids are its own and
-    /// its state can be read.
+    /// Whether the first process of the container waits for SIGTERM, if process ids are private and its state
+    /// can be read.
     pub fn awaits_term(&self) -> Option<bool> {
         Some(self.blocked_by_init? & 1 << (libc::SIGTERM - 1) != 0)
     }
 
-    /// The mount of the root: filesystem type, and all options of mount and superblock together.
+    /// The mount of the root: filesystem type, and all options of mount and superblock.
     pub fn root(&self) -> Option<(String, String)> {
         let line = self.mounts.iter().rfind(|line| line.split(' ').nth(4) == Some("/"))?;
         let (mount, filesystem) = line.split_once(" - ")?;
@@ -303,8 +302,8 @@ impl Inside {
         Some((kind, format!("{options},{more}")))
     }
 
-    /// The identity that an engine gave the container: the 64 hexadecimal digits in the source of a
-    /// file that it laid over `/etc`, or in the cgroup's path where that is visible.
+    /// The engine's id of the container: the 64 hexadecimal digits in the source of a file mounted over
+    /// `/etc`, or in the cgroup's path if that is visible.
     pub fn container_id(&self) -> Option<String> {
         self.mounts.iter().filter(|line| line.contains(" /etc/")).chain(&self.cgroup_path).find_map(|line| {
             line.split(|c: char| !c.is_ascii_hexdigit()).find(|word| word.len() == 64).map(str::to_owned)
@@ -360,7 +359,7 @@ mod tests {
     #[test]
     fn what_is_not_a_message_is_named() {
         let told = |bytes: &[u8]| parse(bytes).unwrap_err().to_string();
-        assert!(told(b"WARN x").contains("does not begin with the probe's message but with `WARN x`"));
+        assert!(told(b"WARN x").contains("begins with `WARN x`, not with the probe's message"));
         assert!(
             told(b"").contains("wrote nothing") && told(&WHOLE.as_bytes()[..50]).contains("after 50 bytes")
         );

@@ -1,9 +1,9 @@
-//! What runs inside a subject: the same executable that measures, asked to be the probe by its
-//! first argument. It stamps, reads back from inside what was done to it, writes one message to
-//! standard output, and ends. A launch is over with this before libc starts (the crate `dunnage_launch`), so what is here is
-//! for what else can be asked of it, after libc's start and without a runtime or a parser of options: to work (`work`), to
-//! serve, which is to stay and carry out orders that come over a channel (`serve`), and a launch that libc's start is
-//! to be part of. All of them, and launches too, may be asked to enter a root first.
+//! What runs inside a subject: the dunnage executable, made the probe by its first argument. It stamps, reads
+//! its treatment back from inside, writes one message to standard output, and ends. A launch does all this
+//! before libc starts (the crate `dunnage_launch`); the code here is for the other tasks, after libc's start
+//! and without a runtime or an option parser: to work (`work`), to stay and carry out orders from a channel
+//! (`serve`), and a launch that includes libc's start. Each of them, and launches too, can enter a root
+//! first.
 
 mod load;
 pub mod message;
@@ -22,36 +22,36 @@ pub use dunnage_launch::words::Words;
 
 use crate::sys::raw;
 
-/// The task of the probe that works: after it come the detail to read back, or `-`, the kind of work and
-/// its words.
+/// The task that works: followed by the detail to read back, or `-`, the kind of work and its words.
 pub const WORK: &str = "work";
 
-/// The task of the probe that carries out orders: after it come the directory of its channel and the detail to read back, or `-`.
+/// The task that carries out orders: followed by the directory of its channel and the detail to read back, or
+/// `-`.
 pub const SERVE: &str = "serve";
 
 pub use dunnage_analysis::experiment::syscall::LEAST_BATCHES;
 
-/// The task of the probe that ends as soon as it runs: what a program costs that does nothing but to start libc.
+/// The task that ends at once: the cost of a program that only starts libc.
 pub const NOTHING: &CStr = c"none";
 
-/// The task of the probe that is a launch after libc's start.
+/// The task that is a launch after libc's start.
 const MAIN: &str = "main";
 
-/// What the probe is asked to do.
+/// A task of the probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
     /// Stamp the entry, read the treatment back, and end.
     Start,
-    /// The same after libc's start, which is then part of what is measured.
+    /// The same after libc's start, which is then part of the measurement.
     StartLibc,
-    /// The same as a second process, and say whether the first is ready to be asked to end.
+    /// The same as a second process, and report whether the first one is waiting for SIGTERM.
     Enter,
-    /// Wait for SIGTERM, then end well. Says nothing.
+    /// Wait for SIGTERM, then exit with 0. Writes no message.
     Stay,
 }
 
 impl Task {
-    /// The argument that names the task.
+    /// The argument for the task.
     pub const fn argument(self) -> &'static str {
         match self {
             Task::Start => START,
@@ -62,10 +62,10 @@ impl Task {
     }
 }
 
-/// Is the probe, for good: does not return.
+/// Runs the probe; does not return.
 ///
-/// The exit code is 0 when the message was written, 2 for an unknown task, 3 when standard output
-/// refused it.
+/// The exit code is 0 if the message was written, 2 for an unknown task, 3 if standard output could not be
+/// written.
 pub fn run(words: Words<'_>) -> ! {
     let main = raw::monotonic();
     let words = if words.is(2, INSIDE) { inside::enter(words) } else { words };
@@ -91,7 +91,7 @@ fn start(main: u64, detail: Option<&CStr>, first: fn(&mut Message<'_>)) -> ! {
     message.write_out()
 }
 
-/// Reads the treatment back, the limits too where the detail asks for them.
+/// Reads the treatment back, including the limits if the detail asks for them.
 fn read_back(message: &mut Message<'_>, detail: Option<&CStr>) {
     message.treatment();
     if detail.map(CStr::to_bytes) == Some(LIMITS.as_bytes()) {
@@ -99,7 +99,7 @@ fn read_back(message: &mut Message<'_>, detail: Option<&CStr>) {
     }
 }
 
-/// Reads the treatment back before it works, so that what the work stamps is not between the two.
+/// Reads the treatment back before the work, so that this is not between the work's stamps.
 fn work(main: u64, detail: Option<&CStr>, words: &[&CStr]) -> ! {
     let mut buffer = vec![0; work::CAPACITY];
     let mut message = Message::begin(&mut buffer, stamp(), Some(main));

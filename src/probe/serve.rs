@@ -1,10 +1,10 @@
-//! The probe as a service: it connects to its channel, says that it is ready with what it read back of its treatment, and carries
-//! out orders, one after the other, until the other side closes the channel or SIGTERM comes. So nothing of it is left when whoever
-//! asks dies.
+//! The probe as a service: it connects to its channel, reports that it is ready with its treatment, and
+//! carries out orders in sequence until the other side closes the channel or SIGTERM comes. So it ends when
+//! the process that uses it dies.
 //!
-//! An order is the count of its words and then the words, each ended by a zero byte, as the kernel has them; its answer is a text
-//! like the probe's message. Deliberately absent: what is asked for; that is the works'. Unlike a launch, which ends with its message,
-//! a service may allocate.
+//! An order is the number of its words and then the words, each ended by a zero byte, as the kernel passes
+//! arguments; its answer is a text like the probe's message. Deliberately absent: the work itself (`work`).
+//! Unlike a launch, which ends with its message, a service may allocate.
 
 use core::ffi::CStr;
 use std::ffi::{CString, OsStr};
@@ -20,7 +20,8 @@ use crate::sys::{own_time, raw, signals};
 /// More words than any order has.
 const MOST_WORDS: usize = 4096;
 
-/// Serves at the channel in this directory. The exit code is 0 when it was closed, 3 when it broke, 4 when there is none.
+/// Serves at the channel in this directory. The exit code is 0 if it was closed, 3 if it broke, 4 if it does
+/// not exist.
 pub(super) fn serve(main: u64, directory: Option<&CStr>, detail: Option<&CStr>) -> ! {
     signals::end_at(libc::SIGTERM);
     let Some(Ok(mut channel)) = directory.map(connected) else {
@@ -34,7 +35,8 @@ pub(super) fn serve(main: u64, directory: Option<&CStr>, detail: Option<&CStr>) 
     raw::exit(if served.is_ok() { 0 } else { 3 })
 }
 
-/// By a short name from within the directory, since the path of a socket may have a hundred bytes only.
+/// Connects by a short name from inside the directory, since the path of a socket is limited to about a
+/// hundred bytes.
 fn connected(directory: &CStr) -> io::Result<UnixStream> {
     let before = std::env::current_dir();
     std::env::set_current_dir(Path::new(OsStr::from_bytes(directory.to_bytes())))?;
@@ -53,7 +55,7 @@ fn orders(channel: &mut UnixStream, buffer: &mut [u8]) -> io::Result<()> {
         let mut answer = Message::new(buffer);
         let words: Vec<&CStr> = words.iter().map(CString::as_c_str).collect();
         if !work::run(&words, &mut answer) {
-            answer.line("refused it does no such work");
+            answer.line("refused it does not know this kind of work");
         }
         answer.number("began", began);
         answer.number("cpu", own_time::process_cpu() - cpu);
@@ -62,7 +64,7 @@ fn orders(channel: &mut UnixStream, buffer: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The words of the next order; none when the channel is closed.
+/// The words of the next order; `None` if the channel is closed.
 fn order(reader: &mut impl BufRead) -> io::Result<Option<Vec<CString>>> {
     let Some(count) = word(reader)? else { return Ok(None) };
     let count = count.to_str().ok().and_then(|digits| digits.parse().ok());

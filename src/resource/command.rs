@@ -1,11 +1,11 @@
-//! Commands carried out to their end, and what kind of failure it is when one does not end as it should, in its own words.
+//! Runs commands to their end, and classifies a failure by the command's own words.
 
 use crate::outcome::{self, Abort, Failure, FailureClass, OrEnvironment};
 use crate::sys::signals::Interrupts;
 use crate::sys::spawn::{self, Ended, Program, Reading, Status, Unfinished};
 use crate::units::Nanos;
 
-/// Starts a command and waits until it ends, however that is.
+/// Starts a command and waits until it ends, with any result.
 pub(crate) fn until_it_ends(
     program: &Program,
     reading: Reading,
@@ -16,14 +16,14 @@ pub(crate) fn until_it_ends(
     child.read(reading).wait(allowed, interrupts).map_err(|why| unfinished(allowed, program, why))
 }
 
-/// The same, which must end well.
+/// The same for a command that must succeed.
 pub(crate) fn carry_out(program: &Program, allowed: Nanos, interrupts: &Interrupts) -> Result<Ended, Abort> {
     let ended = until_it_ends(program, Reading::Late, allowed, Some(interrupts))?;
     ended_well(&program.shown(), &ended)?;
     Ok(ended)
 }
 
-/// A command that is to be carried out.
+/// A command to run.
 pub(crate) fn program(
     path: &std::path::Path,
     arguments: &[impl AsRef<std::ffi::OsStr>],
@@ -53,7 +53,7 @@ pub(crate) fn unfinished(allowed: Nanos, program: &Program, why: Unfinished) -> 
     }
 }
 
-/// Whether the command `shown` ended as it should; else its own words.
+/// Whether the command `shown` succeeded; else its own words.
 pub(crate) fn ended_well(shown: &str, ended: &Ended) -> Result<(), Failure> {
     if ended.status == Status::Exited(0) {
         return Ok(());
@@ -64,8 +64,8 @@ pub(crate) fn ended_well(shown: &str, ended: &Ended) -> Result<(), Failure> {
     Err(Failure { took: ended.returned.since(ended.spawned), ..failure })
 }
 
-/// The class of a failure that the command explained in its own words: of the one line that names the cause, by the
-/// error's number where it has one.
+/// The class of a failure from the command's own words: from the line that names the cause, by its error
+/// number if it has one.
 pub(crate) fn class_of(words: &[u8]) -> FailureClass {
     let text = String::from_utf8_lossy(words);
     let cause = outcome::cause_in(&text).to_lowercase();
@@ -95,7 +95,7 @@ pub(crate) fn class_of(words: &[u8]) -> FailureClass {
         "unknown or invalid runtime",
         "invalid runtime",
         "drop all controllers",
-        // A limit on CPU time that the engine or the kernel does not take.
+        // A limit on CPU time that the engine or the kernel refuses.
         "range of cpus",
         "cpu.cfs_quota_us",
         "cpu.max",
@@ -107,7 +107,7 @@ pub(crate) fn class_of(words: &[u8]) -> FailureClass {
     }
 }
 
-/// The number of the kernel's error in a line, as the runtimes of Go and Rust write it.
+/// The kernel's error number in a line, as the runtimes of Go and Rust write it.
 fn error_number(line: &str) -> Option<i32> {
     ["errno=", "failed with ", "(os error "].iter().find_map(|before| {
         let (_, rest) = line.rsplit_once(before)?;

@@ -1,9 +1,9 @@
-//! A private daemon: docker's or containerd's, with everything of its own: data root, exec root, socket, pid file,
-//! configuration, containerd and network namespace. The user's daemon is never asked, changed or restarted; in its
-//! network namespace another one without a bridge would remove `docker0`.
+//! A private daemon, docker's or containerd's, with its own data root, exec root, socket, pid file,
+//! configuration, containerd and network namespace. The user's daemon is never asked, changed or restarted;
+//! in its network namespace, another daemon without a bridge would remove `docker0`.
 //!
-//! All of it lies in one directory of the run, whose path stands in the command lines of the daemon and of the
-//! monitors of its containers. With the daemon goes what it holds: containers, images, volumes, networks.
+//! Everything is in one directory of the run, whose path is in the command lines of the daemon and of its
+//! containers' monitors. What the daemon holds is removed with it: containers, images, volumes, networks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,37 +27,37 @@ pub(crate) static KIND: Kind = Kind {
     undo,
 };
 
-/// Which daemon.
+/// The kind of daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// `dockerd`, with a `containerd` of its own below it.
+    /// `dockerd`, with its own `containerd`.
     Docker,
     /// `containerd` alone.
     Containerd,
 }
 
-/// A daemon that answers.
+/// A running daemon.
 #[derive(Debug)]
 pub struct Daemon {
-    /// Where it listens.
+    /// Its socket.
     pub socket: PathBuf,
-    /// From the start of its first program until the last one said that it was ready.
+    /// From the start of its first program until the last one reported that it was ready.
     pub start_up: Nanos,
-    /// The last one goes first.
+    /// The last one is dropped first.
     _programs: Vec<Ready>,
 }
 
-/// Names of the last lines of a log that a message quotes.
+/// The number of lines from the end of a log that a message quotes.
 const QUOTED_LINES: usize = 5;
-/// Where containerd's monitors have their sockets, whatever daemon they belong to.
+/// The directory of the sockets of containerd's monitors, for every daemon.
 const MONITORS: &str = "/run/containerd/s";
-/// Where a containerd keeps its tasks, below its own state directory.
+/// A containerd's tasks, below its own state directory.
 const TASKS: &str = "c/io.containerd.runtime.v2.task";
-/// The plug-in for Kubernetes would listen at a port, and needs networks that are not ours.
+/// The Kubernetes plug-in would listen on a port, and needs networks that dunnage does not make.
 const CONTAINERD_CONFIG: &str = "version = 2\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n";
 
-/// Starts a daemon, with more options of its own; everything that it keeps lies in the run's directory, or where
-/// `storage` says.
+/// Starts a daemon with these additional options; all its data is in the run's directory, or where `storage`
+/// says.
 pub fn daemon(
     owner: &Arc<Owner>,
     interrupts: &Interrupts,
@@ -69,7 +69,7 @@ pub fn daemon(
         Engine::Docker => Some(tool::find("dockerd", "docker.io")?),
         Engine::Containerd => None,
     };
-    // The path of a socket in it may have no more than 107 bytes.
+    // The path of a socket in it is limited to 107 bytes.
     let directory = owner.workspace().join(format!("d{}", owner.next_number()));
     let record = Record::new(&KIND, directory.to_string_lossy());
     owner.make(&KIND, record, || {
@@ -111,7 +111,7 @@ pub fn daemon(
     })
 }
 
-/// Starts a daemon's program with its words going to a file, since nobody would empty a pipe.
+/// Starts a daemon's program with its output in a file, since nothing would drain a pipe.
 fn start(
     program: &Path,
     arguments: &[&str],
@@ -133,7 +133,8 @@ fn last_lines(log: &str) -> String {
     lines[lines.len().saturating_sub(QUOTED_LINES)..].join("\n")
 }
 
-/// Ends it with its containers and their monitors, and removes what they leave: mounts, cgroups, sockets, files.
+/// Ends it with its containers and their monitors, and removes what they leave: mounts, cgroups, sockets,
+/// files.
 fn undo(record: &Record, _: &Scope<'_>) -> Result<Found, String> {
     let directory = Path::new(&record.id);
     let held = containers(directory);
@@ -142,7 +143,7 @@ fn undo(record: &Record, _: &Scope<'_>) -> Result<Found, String> {
     let ids = held.iter().map(|(_, id)| id.clone());
     if let Ok(tokens) = Tokens::new(ids) {
         let left = remains::find(&tokens).map_err(|error| error.to_string())?;
-        // Without processes they are empty; one that is not would be somebody else's.
+        // Without processes they are empty; one that is not belongs to another program.
         for item in left.iter().filter(|item| item.kind == remains::Kind::Cgroup) {
             let _ = fs::remove_dir(&item.name);
         }
@@ -155,7 +156,7 @@ fn undo(record: &Record, _: &Scope<'_>) -> Result<Found, String> {
     remove_tree(directory)
 }
 
-/// The containers of a daemon in this directory, each after containerd's namespace.
+/// The containers of a daemon in this directory, each with its containerd namespace.
 fn containers(directory: &Path) -> Vec<(String, String)> {
     let names = |path: &Path| -> Vec<String> {
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
@@ -170,7 +171,7 @@ fn containers(directory: &Path) -> Vec<(String, String)> {
     let mut all: Vec<_> = of_docker.chain(of_containerd).collect();
     all.sort();
     all.dedup();
-    // Shorter ones could be part of something foreign.
+    // Shorter ones could be part of an unrelated name.
     all.retain(|(_, id)| id.len() >= remains::SHORTEST_TOKEN);
     all
 }

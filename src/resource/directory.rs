@@ -1,4 +1,4 @@
-//! A directory of ours, with everything in it.
+//! A directory made by dunnage, with everything in it.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ pub(crate) static KIND: Kind = Kind {
         let (path, state) = (Path::new(&record.id), &scope.place.state);
         Ok(match is_inside(path, state) {
             true => Look::Ours,
-            false => Look::Foreign(format!("it does not lie in `{}`", state.display())),
+            false => Look::Foreign(format!("it is not in `{}`", state.display())),
         })
     },
     undo: |record, _| remove_tree(Path::new(&record.id)),

@@ -1,5 +1,5 @@
-//! A filesystem of ours in a file: made with the tools of its type, attached to a loop device, mounted. The device
-//! detaches itself when it is unmounted, however that comes.
+//! A filesystem in a file: made with the tools of its type, attached to a loop device, mounted. The device
+//! detaches automatically when it is unmounted, for any reason.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -33,20 +33,20 @@ pub(crate) static KIND: Kind = Kind {
     },
 };
 
-/// A type of filesystem that can be made.
+/// A supported type of filesystem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Type {
-    /// As mount(8) names it.
+    /// Its name for mount(8).
     pub name: &'static str,
     tool: &'static str,
     package: &'static str,
-    /// Arguments that make the tool silent and willing.
+    /// Arguments that make the tool quiet and non-interactive.
     arguments: &'static [&'static str],
-    /// The smallest that its tool makes.
+    /// The smallest size that its tool accepts.
     pub least: u64,
 }
 
-/// Those that containers are kept on.
+/// The types that containers are usually stored on.
 pub const TYPES: [Type; 3] = [
     Type { name: "ext4", tool: "mkfs.ext4", package: "e2fsprogs", arguments: &["-q", "-F"], least: 8 << 20 },
     Type { name: "xfs", tool: "mkfs.xfs", package: "xfsprogs", arguments: &["-q", "-f"], least: 300 << 20 },
@@ -59,16 +59,16 @@ pub const TYPES: [Type; 3] = [
     },
 ];
 
-/// A filesystem that is mounted.
+/// A mounted filesystem.
 #[derive(Debug)]
 pub struct Mounted {
-    /// Where.
+    /// Its mount point.
     pub point: PathBuf,
     /// The loop device below it.
     pub device: PathBuf,
 }
 
-/// Makes a filesystem of so many bytes, which take room only as they are written, and mounts it.
+/// Makes a filesystem of this many bytes, which occupy space only as they are written, and mounts it.
 pub fn filesystem(
     owner: &Arc<Owner>,
     interrupts: &Interrupts,

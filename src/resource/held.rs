@@ -1,4 +1,4 @@
-//! The owner of resources, and a resource that is there: written down before it is made, undone when it is let go.
+//! The owner of resources, and a resource that exists: recorded before it is made, undone when it is dropped.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,52 +11,52 @@ use super::journal::{Entry, Journal};
 use super::{Kind, Place, Record, Scope, directory, journals, remove_tree, undo, workspace};
 use crate::outcome::{Abort, Failure, OrEnvironment};
 
-/// Whose resources they are: a run, with its journal. Its threads share it.
+/// The owner of resources: a run, with its journal. Its threads share it.
 #[derive(Debug)]
 pub struct Owner {
-    /// Eight letters and digits that tell the run from all others.
+    /// The unique id of the run: eight letters and digits.
     pub id: String,
-    /// Where things are kept.
+    /// Its directories and image.
     pub place: Place,
     journal: Journal,
     instances: AtomicU64,
 }
 
 impl Owner {
-    /// Begins the journal of a run, named by eight letters and digits that no other run has.
+    /// Begins the journal of a run with a unique id of eight letters and digits.
     pub fn begin(place: Place, id: String) -> Result<Arc<Owner>> {
         let journal = Journal::begin(&journals(&place.state), &id)?;
         Ok(Arc::new(Owner { id, place, journal, instances: AtomicU64::new(0) }))
     }
 
-    /// The number of the next thing that this run makes.
+    /// The number of the next resource that this run makes.
     pub fn next_number(&self) -> u64 {
         self.instances.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// A name for the next thing, which nobody else uses and which is no part of another one:
-    /// `dunnage-RUN-NUMBER`, with six digits at least.
+    /// A name for the next resource, which is unique and not part of another one: `dunnage-RUN-NUMBER`, with
+    /// at least six digits.
     pub fn next_name(&self) -> String {
         format!("dunnage-{}-{:06}", self.id, self.next_number())
     }
 
-    /// A directory for what this run makes and removes again.
+    /// The directory for what this run makes and removes.
     pub fn workspace(&self) -> PathBuf {
         workspace(&self.place.state, &self.id)
     }
 
-    /// Writes a resource into the journal, before it is made.
+    /// Records a resource in the journal, before it is made.
     pub fn note(&self, resource: Record) -> Result<Entry, Failure> {
         let noted = self.journal.note(resource);
         noted.map_err(|error| Failure::environment(format!("{error:#}")))
     }
 
-    /// Crosses a resource out, after it is gone.
+    /// Crosses out a resource, after it is gone.
     pub fn cross_out(&self, entry: Entry) {
         self.journal.cross_out(entry);
     }
 
-    /// Writes a resource down, then makes it. What came of one that could not be made is undone.
+    /// Records a resource, then makes it. If that fails, what was made is undone.
     pub(crate) fn make<T>(
         self: &Arc<Owner>,
         kind: &'static Kind,
@@ -75,7 +75,7 @@ impl Owner {
         }
     }
 
-    /// Has a directory of this run made and filled, which goes with what is made of it. It is not there yet.
+    /// Makes and fills a new directory of this run, which is removed with the result.
     pub(crate) fn directory<T>(
         self: &Arc<Owner>,
         fill: impl FnOnce(&Path) -> Result<T, Abort>,
@@ -91,18 +91,18 @@ impl Owner {
     }
 }
 
-/// Ends the run's resources, when nothing holds any. What could not be removed stays in the journal.
+/// Ends the journal when all resources have been dropped. What could not be removed stays in it.
 impl Drop for Owner {
     fn drop(&mut self) {
         let _ = remove_tree(&self.workspace());
     }
 }
 
-/// A resource that is there. When it is dropped, it is undone and crossed out; what is made later goes earlier, as
-/// variables do.
+/// A resource that exists. When it is dropped it is undone and crossed out; like variables, later ones are
+/// dropped first.
 #[must_use]
 pub struct Held<T> {
-    /// Undone before what is known of it goes.
+    /// Undone before the value is dropped.
     guard: Guard,
     thing: T,
 }
@@ -115,12 +115,12 @@ struct Guard {
 }
 
 impl<T> Held<T> {
-    /// Undoes it and says why where that cannot be done; then it stays in the journal.
+    /// Undoes it, or reports why that failed; then it stays in the journal.
     pub fn finish(mut self) -> Result<(), String> {
         self.guard.undo()
     }
 
-    /// What it is called, or where it lies.
+    /// Its name or path.
     pub(crate) fn id(&self) -> &str {
         &self.guard.record.id
     }

@@ -1,10 +1,10 @@
-//! The cleanup journal: every resource is written here before it is made, and crossed out after it
-//! is gone. What a killed run left is then known to whoever comes next.
+//! The cleanup journal: every resource is recorded here before it is made, and crossed out after it is gone.
+//! So a later dunnage knows what a killed run left.
 //!
-//! One file a run, one JSON object a line, appended with a single write each. The owner holds a
-//! lock on its file, which the kernel releases when the owner dies, however it dies: a journal
-//! that can be locked is abandoned. Nothing is flushed to the disk: a journal need not survive the
-//! kernel, since nothing that it lists does, except containers in engines, which carry our label.
+//! One file per run, one JSON object per line, each appended with a single write. The owner holds a lock on
+//! its file, which the kernel releases when the owner dies for any reason: a journal that can be locked is
+//! abandoned. Nothing is synced to the disk: a journal need not survive a crash of the kernel, since its
+//! resources do not either, except containers in engines, which have dunnage's label.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Record;
 
-/// How long a journal may stay locked after its owner was killed: a child that the owner had just started holds the lock, too,
-/// until it has become another program.
+/// How long a journal may stay locked after its owner was killed: a child that the owner had just started
+/// holds the lock too, until its exec.
 const DYING: Duration = Duration::from_millis(500);
 
 #[derive(Serialize, Deserialize)]
@@ -29,7 +29,7 @@ enum Line {
     Gone(u64),
 }
 
-/// The journal of this run, which its threads share.
+/// The journal of this run, shared by its threads.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
@@ -51,12 +51,12 @@ impl Written {
     }
 }
 
-/// An entry that is to be crossed out.
+/// An entry that must be crossed out later.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Entry(u64);
 
-/// Whether the path still names the file that is open: somebody may have swept it in between.
+/// Whether the path still names the open file: another process may have swept it meanwhile.
 fn still_there(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::metadata(path)) {
         (Ok(open), Ok(named)) => open.ino() == named.ino() && open.dev() == named.dev(),
@@ -84,12 +84,12 @@ impl Journal {
         anyhow::bail!("another process keeps removing the cleanup journal `{}`", path.display())
     }
 
-    /// A thread that panicked while it wrote leaves a line that is passed over.
+    /// If a thread panics during a write, its incomplete line is ignored.
     fn written(&self) -> MutexGuard<'_, Written> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down something that is about to be made.
+    /// Records a resource that is about to be made.
     pub fn note(&self, resource: Record) -> Result<Entry> {
         let mut written = self.written();
         let id = written.next;
@@ -101,8 +101,8 @@ impl Journal {
         Ok(Entry(id))
     }
 
-    /// Crosses out what is gone. Where that cannot be written, a later sweep looks once more for
-    /// something that is not there, which does no harm.
+    /// Crosses out what is gone. If that cannot be written, a later sweep looks again for something that does
+    /// not exist, which does no harm.
     pub fn cross_out(&self, entry: Entry) {
         let mut written = self.written();
         let _ = written.append(&Line::Gone(entry.0));
@@ -119,12 +119,12 @@ impl Drop for Journal {
     }
 }
 
-/// A journal whose owner died, locked by us now.
+/// A journal whose owner died, now locked by this process.
 #[derive(Debug)]
 pub(crate) struct Abandoned {
     path: PathBuf,
     _locked: File,
-    /// What it had made and not removed, the latest first.
+    /// What the owner had made and not removed, latest first.
     pub left: Vec<Record>,
 }
 
@@ -140,7 +140,7 @@ impl Abandoned {
     }
 }
 
-/// The abandoned journals in this directory; none where there is no directory.
+/// The abandoned journals in this directory; empty if it does not exist.
 pub(crate) fn abandoned(directory: &Path) -> Result<Vec<Abandoned>> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -177,8 +177,8 @@ fn take_over(path: PathBuf, deadline: Instant) -> Result<Option<Abandoned>> {
     Ok(Some(Abandoned { left: left(&text), path, _locked: file }))
 }
 
-/// What was made and not crossed out, the latest first. A last line that was cut is one whose
-/// resource was not made yet, since lines are written before.
+/// What was made and not crossed out, latest first. The resource of a truncated last line was not made yet,
+/// since lines are written first.
 fn left(text: &str) -> Vec<Record> {
     let mut open = Vec::new();
     for line in text.lines() {

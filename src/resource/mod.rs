@@ -1,9 +1,9 @@
-//! Resources: what outlives a process unless somebody removes it. Each is written into the cleanup
-//! journal before it is made, as a [`Record`] of plain strings, and undone by what the record says:
-//! by its owner in the end, or by `sweep` after a kill, in the same way.
+//! Resources: things that outlive a process unless they are removed. Each is recorded in the cleanup journal
+//! before it is made, as a [`Record`] of plain strings, and undone from the record alone: by its owner in the
+//! end, or by `sweep` after a kill, in the same way.
 //!
-//! A kind of resource is one file with a [`Kind`] and a line in [`KINDS`]; what lies in engines is
-//! known to subjects, which keep a list of their own. Neither the journal nor `sweep` knows any.
+//! A kind of resource is one file with a [`Kind`] and a line in [`KINDS`]; those in engines belong to
+//! subjects, which have a separate list. The journal and `sweep` depend on none of them.
 
 pub(crate) mod command;
 pub mod daemon;
@@ -31,14 +31,14 @@ pub use held::{Held, Owner};
 pub(crate) static KINDS: &[&Kind] =
     &[&directory::KIND, &mounts::KIND, &filesystem::KIND, &service::KIND, &daemon::KIND];
 
-/// What is written down of a resource before it is made: enough to find it and to undo it.
+/// The record of a resource, written before it is made: enough to find it and to undo it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// The name of its kind.
     pub kind: String,
-    /// What it is called, or where it lies: no other of its kind has the same.
+    /// Its name or path, unique within its kind.
     pub id: String,
-    /// What else it takes to find and undo it.
+    /// What else is needed to find and undo it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
 }
@@ -58,101 +58,101 @@ impl Record {
     /// An attribute, which a damaged journal may lack.
     pub(crate) fn attribute(&self, name: &str) -> Result<&str, String> {
         let found = self.attributes.get(name).map(String::as_str);
-        found.ok_or_else(|| format!("its line in the journal does not say its {name}"))
+        found.ok_or_else(|| format!("its line in the journal lacks `{name}`"))
     }
 }
 
-/// A kind of resource: how one is looked for, and how it is undone.
+/// A kind of resource: how to look for one, and how to undo it.
 pub struct Kind {
-    /// As records name it.
+    /// Its name in records.
     pub name: &'static str,
-    /// When it goes after a kill.
+    /// When it is removed after a kill.
     pub goes: Goes,
-    /// What it is called when people are told that it was removed.
+    /// Its description in messages about its removal.
     pub shown: fn(&Record) -> String,
-    /// Whether it is there and ours.
+    /// Whether it exists and is dunnage's.
     pub look: fn(&Record, &Scope<'_>) -> Result<Look, String>,
-    /// Removes it; called only for what is ours.
+    /// Removes it; called only if it is dunnage's.
     pub undo: fn(&Record, &Scope<'_>) -> Result<Found, String>,
 }
 
-/// Whether what was to be removed was there.
+/// Whether what should be removed existed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// It was, and is removed.
+    /// It existed, and has been removed.
     Yes,
-    /// It was not.
+    /// It did not exist.
     No,
 }
 
 impl Found {
-    /// `Yes` if this holds.
+    /// `Yes` if this is true.
     pub fn when(there: bool) -> Found {
         if there { Found::Yes } else { Found::No }
     }
 }
 
-/// When a resource of a killed run goes.
+/// When a resource of a killed run is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Goes {
-    /// At once: it never ends by itself, so nobody waits for it.
+    /// At once: it never ends on its own, so there is nothing to wait for.
     First,
-    /// When the clients of the run have ended: what they make is complete only then.
+    /// After the clients of the run have ended: only then is the resource complete.
     AfterClients,
 }
 
-/// What a look finds.
+/// The result of a look.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Look {
-    /// It is ours, and is there or may be.
+    /// It is dunnage's, and exists or may exist.
     Ours,
-    /// It is not there.
+    /// It does not exist.
     Gone,
-    /// It cannot be one of ours, for this reason, and is left alone.
+    /// It cannot be dunnage's, for this reason, and is left alone.
     Foreign(String),
 }
 
-/// Where this process keeps its things.
+/// The directories and the image of this process.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// The state directory: images, bundles, journals.
     pub state: PathBuf,
     /// The executable of the image `small`, on the host.
     pub executable: PathBuf,
-    /// The root directory that holds it and nothing else.
+    /// The root directory that holds only the executable.
     pub rootfs: PathBuf,
-    /// The name of the image in engines.
+    /// The reference of the image in engines.
     pub reference: String,
     /// SHA-256 of the executable, hexadecimal.
     pub digest: String,
 }
 
-/// Whose resource it is.
+/// The run that a resource belongs to.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'a> {
-    /// Where the run keeps its things.
+    /// The places of the run.
     pub place: &'a Place,
     /// Its run.
     pub run: &'a str,
 }
 
 impl Scope<'_> {
-    /// Whether a path lies in the run's own directory, and so is ours.
+    /// Whether a path is in the run's own directory, and so is dunnage's.
     pub fn holds(&self, path: &Path) -> bool {
         is_word(self.run) && is_inside(path, &workspace(&self.place.state, self.run))
     }
 
-    /// What a look finds that knows only where the resource lies.
+    /// A look at a resource that is identified by its path alone.
     pub fn look(&self, path: &Path) -> Look {
         if self.holds(path) {
             Look::Ours
         } else {
-            Look::Foreign("it does not lie where the run kept its things".into())
+            Look::Foreign("it is not in the run's directory".into())
         }
     }
 }
 
-/// Whether another process is a dunnage, or holds a run's journal, wherever that lies and whatever it is called.
+/// Whether there is another dunnage process, or a process with any run's journal open.
 pub(crate) fn another_dunnage() -> bool {
     let own = std::process::id() as i32;
     process::named(&["dunnage"]).iter().any(|other| other.pid != own)
@@ -164,19 +164,19 @@ pub(crate) fn journals(state: &Path) -> PathBuf {
     state.join("journal")
 }
 
-/// Whether a path is that of a run's journal, in whatever state directory.
+/// Whether a path is that of a run's journal, in any state directory.
 pub(crate) fn is_journal(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".jsonl"));
     name.is_some_and(is_word) && path.parent().is_some_and(|above| above.ends_with("journal"))
 }
 
-/// The directory for what a run makes and removes again.
+/// The directory for what a run makes and removes.
 pub(crate) fn workspace(state: &Path, run: &str) -> PathBuf {
     state.join("runs").join(run)
 }
 
-/// Removes a directory with everything in it, but nothing where something is mounted below: that may be somebody
-/// else's, and not a copy. Fine where there is none.
+/// Removes a directory with everything in it, but refuses if something is mounted below: that may be another
+/// program's data. A missing directory is fine.
 pub(crate) fn remove_tree(directory: &Path) -> Result<Found, String> {
     if let Some(point) = mounts::below(directory)?.last() {
         return Err(format!("something is mounted on `{}`", point.display()));
@@ -184,7 +184,7 @@ pub(crate) fn remove_tree(directory: &Path) -> Result<Found, String> {
     unless_gone(std::fs::remove_dir_all(directory))
 }
 
-/// What came of a removal; that it was not there is no error.
+/// The result of a removal; that it did not exist is not an error.
 pub(crate) fn unless_gone(removed: std::io::Result<()>) -> Result<Found, String> {
     match removed {
         Ok(()) => Ok(Found::Yes),
@@ -193,22 +193,21 @@ pub(crate) fn unless_gone(removed: std::io::Result<()>) -> Result<Found, String>
     }
 }
 
-/// Whether a path lies below a directory, by its words alone: a journal is a file that others could
-/// have written to.
+/// Whether a path is below a directory, by the text alone: other users could have written to a journal.
 pub(crate) fn is_inside(path: &Path, directory: &Path) -> bool {
     let climbs = path.components().any(|part| part.as_os_str() == "..");
     path.starts_with(directory) && path != directory && !climbs
 }
 
-/// Whether this can be the name of a run.
+/// Whether this can be the id of a run.
 pub(crate) fn is_word(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// Undoes what a record says with the kind that it names, if that is there and ours.
+/// Undoes a resource with the kind that its record names, if it exists and is dunnage's.
 pub(crate) fn undo(kinds: &[&Kind], record: &Record, scope: &Scope<'_>) -> Result<Found, String> {
     let Some(kind) = kind_of(kinds, record) else {
-        return Err(format!("this version of dunnage knows no `{}`", record.kind));
+        return Err(format!("this version of dunnage does not know the kind `{}`", record.kind));
     };
     match (kind.look)(record, scope)? {
         Look::Ours => (kind.undo)(record, scope),
@@ -222,7 +221,7 @@ pub(crate) fn kind_of<'a>(kinds: &[&'a Kind], record: &Record) -> Option<&'a Kin
     kinds.iter().copied().find(|kind| kind.name == record.kind)
 }
 
-/// What people are told that a record is.
+/// The description of a record in messages.
 pub(crate) fn shown(kinds: &[&Kind], record: &Record) -> String {
     match kind_of(kinds, record) {
         Some(kind) => (kind.shown)(record),

@@ -1,4 +1,5 @@
-//! Mounts of ours: on a directory in the run's own directory, and undone with all that was mounted below.
+//! Mounts made by dunnage: on a directory in the run's own directory, and undone with everything mounted
+//! below.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,16 +22,16 @@ pub(crate) static KIND: Kind = Kind {
     },
 };
 
-/// What can be mounted.
+/// What to mount.
 #[derive(Debug, Clone, Copy)]
 pub enum Source<'a> {
-    /// Another place of the host.
+    /// Another path of the host.
     Bind(&'a Path),
-    /// A filesystem of this type, with these options; what it is made of, where it is made of something.
+    /// A filesystem of this type, with these options and, if it needs one, this source.
     Filesystem(&'a str, &'a str, Option<&'a Path>),
 }
 
-/// Mounts it on a directory of its own.
+/// Mounts it on a new directory.
 pub fn mount(owner: &Arc<Owner>, source: Source<'_>) -> Result<Held<PathBuf>, Abort> {
     let point = owner.workspace().join(owner.next_name());
     owner.make(&KIND, Record::new(&KIND, point.to_string_lossy()), || {
@@ -64,7 +65,7 @@ pub(super) fn on(point: &Path, source: Source<'_>) -> Result<(), Failure> {
     })
 }
 
-/// Unmounts what is mounted on a directory and below it, the latest first.
+/// Unmounts everything on a directory and below it, latest first.
 pub(super) fn unmount(below: &Path) -> Result<(), String> {
     for point in self::below(below)?.iter().rev() {
         rustix::mount::unmount(point, UnmountFlags::DETACH)
@@ -73,7 +74,7 @@ pub(super) fn unmount(below: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Where something is mounted on a directory and below it, the latest last.
+/// The mount points on a directory and below it, latest last.
 pub(super) fn below(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let table = std::fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
     let points = mounts::parse(&table).into_iter().map(|mount| mount.point);

@@ -1,12 +1,12 @@
-//! Ports that nobody listens at, to be published. They are free when they are given out; whoever loses one to somebody else in
-//! between hears it from the engine.
+//! Free ports to publish. They are free when they are chosen; if another program takes one meanwhile, the
+//! engine reports it.
 
 use std::io;
 use std::net::{Ipv6Addr, TcpListener, UdpSocket};
 
-/// So many ports, all different, on which nobody listens on any address, by TCP or UDP.
+/// This many different ports on which no process listens on any address, by TCP or UDP.
 pub fn free(count: usize) -> io::Result<Vec<u16>> {
-    // Held together, so that none is given twice.
+    // Held together, so that none is returned twice.
     let mut held = Vec::new();
     let mut tries = 0;
     while held.len() < count {
@@ -27,7 +27,8 @@ mod tests {
     use std::collections::HashSet;
     use std::net::TcpListener;
 
-    /// Whoever asks the kernel for any port in the same moment may get one of them, so one time of several is enough.
+    /// Another program may be given one of them by the kernel at the same moment, so one success of several
+    /// is enough.
     #[test]
     fn ports_are_free_and_all_different() {
         let all_are_free = || {

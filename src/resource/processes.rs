@@ -1,13 +1,13 @@
-//! How programs of ours end that serve: asked first, then killed with all that they started. They are told from
-//! others by a path in the run's own directory that stands in their command lines.
+//! Ends services started by dunnage: first by SIGTERM, then by killing them with everything that they
+//! started. They are recognised by a path in the run's own directory that is in their command lines.
 
 use crate::sys::{pidfd, process};
 use crate::units::Nanos;
 
-/// How long one may take to end when it is asked to: a docker daemon stops its containers meanwhile.
+/// How long one may take to end after SIGTERM: a docker daemon stops its containers meanwhile.
 const ENDS: Nanos = Nanos::from_millis(10_000);
 
-/// Ends the programs of these names, one name after the other, and then whatever else bears the token.
+/// Ends the programs with these names, one name after the other, and then everything else with the token.
 pub(super) fn end(token: &str, names: &[&str]) {
     for name in names {
         let called = |one: &process::Process| one.name == name[..name.len().min(15)];

@@ -1,5 +1,4 @@
-//! A program that serves, started and waited for: it says itself when it is ready (`NOTIFY_SOCKET`), so that nobody
-//! asks it again and again.
+//! Starts a service and waits until it reports that it is ready (`NOTIFY_SOCKET`), without polling.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -13,28 +12,28 @@ use crate::units::Nanos;
 
 /// How long it may take to get ready.
 const START: Nanos = Nanos::from_millis(30_000);
-/// How long it may take to end when it is asked to.
+/// How long it may take to end after SIGTERM.
 const END: Nanos = Nanos::from_millis(5_000);
 
-/// A program that serves.
+/// A running service.
 #[derive(Debug)]
 pub struct Ready {
     child: Option<Child>,
-    /// The processes that serve: the one that was started, and the one that says it is ready,
-    /// which is another where the program first makes itself a user namespace.
+    /// The processes of the service: the one that was started, and the one that reported that it is ready,
+    /// which differs if the program first makes a user namespace.
     pub processes: Vec<i32>,
-    /// From right before it was started until it said that it was ready.
+    /// From right before its start until it reported that it was ready.
     pub start_up: Nanos,
 }
 
 impl Ready {
-    /// Takes what it has written so far.
+    /// Reads what it has written so far.
     pub fn drain(&mut self) {
         self.child.iter_mut().for_each(Child::drain);
     }
 }
 
-/// Reaps it; whoever started it has it ended before.
+/// Reaps it; its owner has ended it before.
 impl Drop for Ready {
     fn drop(&mut self) {
         if let Some(child) = self.child.take() {
@@ -43,8 +42,8 @@ impl Drop for Ready {
     }
 }
 
-/// Starts it and waits until it says that it is ready; one that does not is ended.
-/// `ready` is a path for its message, and `log` says what it wrote where it does not write to us.
+/// Starts it and waits until it reports that it is ready; otherwise it is ended. `ready` is the path for its
+/// message, and `log` returns what it wrote if its output does not come to dunnage.
 pub(super) fn start(
     program: Program,
     ready: &Path,
@@ -53,7 +52,7 @@ pub(super) fn start(
 ) -> Result<Ready, Abort> {
     let mailbox = UnixDatagram::bind(ready)
         .and_then(|mailbox| mailbox.set_nonblocking(true).map(|()| mailbox))
-        .or_environment(format_args!("cannot listen at `{}`", ready.display()))?;
+        .or_environment(format_args!("cannot listen on `{}`", ready.display()))?;
     let program = program.with_variable("NOTIFY_SOCKET", ready.as_os_str());
     let program = program.or_environment("cannot start a program")?;
     let started = begin(&program, &mailbox, log, interrupts);
@@ -75,7 +74,7 @@ fn begin(
         let mut bytes = [0u8; 4096];
         let message = mailbox.recv(&mut bytes).ok();
         let message = message.map(|count| String::from_utf8_lossy(&bytes[..count]).into_owned());
-        // A service may have other things to say first.
+        // A service may send other messages first.
         if waited.is_err() || !matches!(&message, Some(text) if !says_ready(text)) {
             break (waited, message);
         }
@@ -99,7 +98,7 @@ fn begin(
         }
         Err(Stopped::Interrupted) => Abort::Interrupted,
         Err(Stopped::Late) => {
-            let reason = format!("`{shown}` did not say within {START} that it was ready");
+            let reason = format!("`{shown}` was not ready within {START}");
             let failure = Failure::new(FailureClass::Timeout, reason).with_words(stderr);
             Failure { took: START, ..failure }.into()
         }
@@ -113,7 +112,7 @@ fn says_ready(message: &str) -> bool {
     message.lines().any(|line| line == "READY=1")
 }
 
-/// The process that does the work, as the message names it.
+/// The process that serves, as the message names it.
 fn main_process(message: &str) -> Option<i32> {
     message.lines().find_map(|line| line.strip_prefix("MAINPID="))?.parse().ok().filter(|pid| *pid > 0)
 }

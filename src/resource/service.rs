@@ -1,4 +1,4 @@
-//! An engine without a daemon, made to serve its API at a socket of ours.
+//! An engine without a daemon, started to serve its API on a socket of dunnage's.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(crate) static KIND: Kind = Kind {
     shown: |record| format!("the service at `{}`", record.id),
     look: |record, scope| Ok(scope.look(Path::new(&record.id))),
     undo: |record, _| {
-        // It removes its socket itself when it ends well.
+        // It removes its socket itself if it ends normally.
         let found = Found::when(Path::new(&record.id).exists());
         processes::end(&record.id, &[record.attribute("program")?]);
         unless_gone(std::fs::remove_file(&record.id)).map(|_| found)
@@ -24,13 +24,13 @@ pub(crate) static KIND: Kind = Kind {
 /// A service that is ready.
 #[derive(Debug)]
 pub struct Service {
-    /// Where it listens.
+    /// Its socket.
     pub socket: PathBuf,
     /// The program.
     pub ready: Ready,
 }
 
-/// Starts `program` with these arguments and, as the last one, where to listen.
+/// Starts `program` with these arguments and, as the last one, the address to listen on.
 pub(crate) fn serve(
     owner: &Arc<Owner>,
     interrupts: &Interrupts,

@@ -1,15 +1,16 @@
-//! Starts somebody's command and waits for it, as a shell in the container would, with nothing between:
-//! changes directory, adds to the environment, forks, executes, reaps. Only from the fork to the reaped end
-//! is timed.
+//! Starts a user's command and waits for it, as a shell in the container would, with nothing in between:
+//! changes directory, adds to the environment, forks, executes, reaps. Only the time from the fork to the
+//! reaped end is measured.
 //!
-//! What it writes goes where our own output would: to whoever started the container, by the engine's way. So our message goes
-//! into a file. With `discard`, standard output is `/dev/null` instead, and of standard error the last bytes are
-//! kept, for the words of a failure. Whatever the command leaves running when it has ended is ended here.
+//! Its output goes where the probe's own would: to the caller that started the container, through the engine.
+//! So the probe's message goes to a file. With `discard`, standard output is `/dev/null` instead, and the
+//! last bytes of standard error are kept for the words of a failure. Processes that the command leaves
+//! running when it ends are killed.
 //!
-//! A command that is a service (`service`) is asked to end once it is ready, or has not got ready in time.
+//! A command that is a service (`service`) gets SIGTERM once it is ready, or is not ready in time.
 //!
-//! Deliberately absent: a shell (who wants one names it), a file that is no program but whose first line
-//! could be a script's (execvp tries a shell, execve does not), and waiting for what was left running.
+//! Deliberately absent: a shell (users who want one name it), scripts without `#!` (execvp tries a shell,
+//! execve does not), and waiting for processes that were left running.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -32,21 +33,22 @@ use crate::sys::cgroup::own;
 use crate::sys::command::{self, Program, Reaped};
 use crate::sys::{page_cache, raw};
 
-/// What is kept of standard error.
+/// How much of standard error is kept.
 const KEPT: usize = 2000;
-/// Where programs are looked for that no variable names a place for, as execvp does.
+/// The search path without a variable `PATH`, as in execvp.
 const USUAL_PLACES: &[u8] = b"/bin:/usr/bin";
-/// How often what was left running is looked for.
+/// How often to look for processes that were left running.
 const LOOKS: usize = 100;
 
-/// `command run|identify through|discard FILE PORT TIME DIRECTORY COUNT NAME=VALUE… WORD…`: the message goes into the file,
-/// which is there; with a time, in nanoseconds, a service is started, which has so long to get ready: when the port is open, or
-/// with 0 when the host says so; an empty directory is where we are; without
-/// words nothing is started, and what remains is a start by itself. `identify` reports which file would be
-/// executed and its SHA-256, and starts nothing; `cold` is `run` that reports which part of that file is in the page cache.
+/// `command run|identify through|discard FILE PORT TIME DIRECTORY COUNT NAME=VALUE… WORD…`: the message goes
+/// to the existing file. With a time, in nanoseconds, a service is started, which has that long to get ready:
+/// until the port is open, or with port 0 until the host signals it. An empty directory is the current one.
+/// Without words nothing is started, which measures the start alone. `identify` reports the file that would
+/// be executed and its SHA-256, and starts nothing; `cold` is `run` and reports how much of that file is in
+/// the page cache.
 pub fn work(words: Words, report: &mut Report<'_, '_>) {
     let (Some(mode), Some(way), Some(file)) = (words.get(0), words.get(1), words.get(2)) else {
-        return report.refuse("`command` needs a mode, a way for the output and a file for the message");
+        return report.refuse("`command` needs a mode, a destination of the output and a file for the message");
     };
     let (Some(port), Some(allowed)) = (words.number(3), words.number(4)) else {
         return report.refuse("`command` needs a port and a time, or 0");
@@ -56,7 +58,7 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
     };
     let output = match message_into(file) {
         Ok(output) => output,
-        Err(errno) => return report.refuse(&format!("the file for the message: error {errno}")),
+        Err(errno) => return report.refuse(&format!("cannot open the file for the message: error {errno}")),
     };
     if !directory.is_empty()
         && let Err(errno) = chdir(directory)
@@ -65,7 +67,7 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
     }
     let rest = words.from(7);
     let (own, arguments) = rest.split_at(rest.len().min(count as usize));
-    // The empty launch looks as well, so that what looking takes is in both.
+    // The empty launch searches as well, so that both include the search.
     let Some(name) = arguments.first() else { return say_what_was_charged(report) };
     let inherited = inherited(own);
     let environment: Vec<&CStr> =
@@ -94,14 +96,14 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
     }
 }
 
-/// Has the message go into this file; gives what standard output was.
+/// Sends the message to this file; returns the previous standard output.
 fn message_into(file: &CStr) -> Result<OwnedFd, i32> {
     let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::CLOEXEC;
     let file = rustix::fs::open(file, flags, Mode::empty()).map_err(Errno::raw_os_error)?;
     command::exchange_output(&file)
 }
 
-/// Our own environment without the variables that these words name.
+/// The probe's own environment without the variables that these words set.
 fn inherited(own: &[&CStr]) -> Vec<CString> {
     let is_own = |name: &[u8]| {
         own.iter().any(|entry| entry.to_bytes().split(|byte| *byte == b'=').next() == Some(name))
@@ -113,7 +115,7 @@ fn inherited(own: &[&CStr]) -> Vec<CString> {
     variables.filter_map(entry).collect()
 }
 
-/// The file that a name means: with a slash itself, else the first on the search path that may be executed.
+/// The file for a name: the path itself if it has a slash, else the first executable one on the search path.
 fn find(name: &CStr, environment: &[&CStr]) -> Result<CString, Errno> {
     let name = name.to_bytes();
     if name.is_empty() {
@@ -147,20 +149,20 @@ fn may_be_executed(path: &CStr) -> Result<(), Errno> {
 fn identify(path: &CStr, report: &mut Report<'_, '_>) {
     match std::fs::read(std::ffi::OsStr::from_bytes(path.to_bytes())) {
         Ok(bytes) => report.note("program_sha256", format!("{:x}", Sha256::digest(&bytes))),
-        // Who may execute a file need not be allowed to read it.
+        // An executable file need not be readable.
         Err(error) => report.result("not_read", error.raw_os_error().unwrap_or(libc::EIO).into()),
     }
 }
 
-/// How many pages of the file are in the page cache, and how long it is. Reads none of it.
+/// Reports how many pages of the file are in the page cache, and its length. Reads none of it.
 fn say_what_is_cached(path: &CStr, report: &mut Report<'_, '_>) {
     let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path.to_bytes()));
-    // Fewer than none: it cannot be seen.
+    // -1: it cannot be found out.
     report.result("program_cached", page_cache::resident(path).map_or(-1, |pages| pages as i64));
     report.result("program_bytes", path.metadata().map_or(0, |about| about.len() as i64));
 }
 
-/// The most memory that our cgroup held so far, or why that is not known. Whose cgroup it is, the host knows.
+/// Reports the peak memory of its own cgroup, or why that is not known. The host knows who shares the cgroup.
 fn say_what_was_charged(report: &mut Report<'_, '_>) {
     match own::peak_memory() {
         Ok(bytes) => report.result("charged_memory", bytes as i64),
@@ -168,7 +170,7 @@ fn say_what_was_charged(report: &mut Report<'_, '_>) {
     }
 }
 
-/// With an `output` the command writes there, and to our standard error.
+/// With an `output` the command writes there, and to the probe's standard error.
 fn start_and_wait(
     path: &CStr,
     words: [&[&CStr]; 2],
@@ -188,7 +190,7 @@ fn start_and_wait(
         None => [&input, &nowhere, &errors_writer].map(AsRawFd::as_raw_fd),
     };
     let program = Program::new(path, words, streams, complaint_writer.as_raw_fd());
-    // A child that does nothing shows what a child has of us before it executes anything.
+    // A child that does nothing shows how much memory a child has from the probe before it executes.
     let empty = command::fork(None)?;
     let empty = command::reap(empty, 0)?;
     let began = raw::monotonic();
@@ -225,7 +227,7 @@ fn start_and_wait(
     Ok(())
 }
 
-/// A pipe whose ends close on exec; the reading end never blocks.
+/// A pipe with close-on-exec ends; the reading end never blocks.
 fn pipe() -> Result<(File, OwnedFd), i32> {
     let made = pipe_with(PipeFlags::CLOEXEC).and_then(|(reader, writer)| {
         fcntl_setfl(&reader, OFlags::NONBLOCK)?;
@@ -234,7 +236,7 @@ fn pipe() -> Result<(File, OwnedFd), i32> {
     made.map_err(Errno::raw_os_error)
 }
 
-/// Waits for the command, reading what it says meanwhile, so that it never waits for us.
+/// Waits for the command and meanwhile reads its output, so that it never waits for the probe.
 fn wait(pid: i32, ends: &OwnedFd, said: &mut Tail, service: &mut Option<Service>) -> Result<Reaped, i32> {
     let mut goes_on = true;
     loop {
@@ -261,7 +263,7 @@ fn wait(pid: i32, ends: &OwnedFd, said: &mut Tail, service: &mut Option<Service>
     }
 }
 
-/// Ends what the command left running, and what that left; gives how many.
+/// Kills what the command left running, and what that left; returns how many.
 fn end_what_is_left() -> i64 {
     let mut ended = 0;
     for _ in 0..LOOKS {
@@ -279,14 +281,14 @@ fn end_what_is_left() -> i64 {
     ended
 }
 
-/// The last bytes of what comes through a pipe.
+/// The last bytes that come through a pipe.
 struct Tail {
     pipe: File,
     bytes: Vec<u8>,
 }
 
 impl Tail {
-    /// Reads what is there; false at the end.
+    /// Reads what is available; false at the end.
     fn read(&mut self) -> bool {
         let mut chunk = [0u8; 16384];
         loop {
@@ -327,7 +329,7 @@ mod tests {
         assert_eq!(find(c"sh").as_deref(), Ok(c"/bin/sh"));
         assert_eq!(find(c"/bin/sh").as_deref(), Ok(c"/bin/sh"));
         assert_eq!(find(c"passwd-of-nobody"), Err(Errno::NOENT));
-        // There, and not to be executed.
+        // It exists, but cannot be executed.
         assert_eq!(find(c"group"), Err(Errno::ACCESS));
         assert_eq!(find(c""), Err(Errno::NOENT));
     }

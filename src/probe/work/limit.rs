@@ -1,19 +1,19 @@
-//! The CPU limit of the probe's cgroup: what it is, and what it did between the two ends of a fixed work.
+//! The CPU limit of the probe's cgroup: its value, and its counters over a fixed work.
 
 use super::Report;
 use crate::advise::Throttling;
 use crate::sys::cgroup::own::{CpuCounters, Quota};
 use crate::sys::raw;
 
-/// The period where there is no quota, by which CPU time is told then too.
+/// The period without a quota, in which CPU time is then reported too.
 const USUAL_PERIOD: u64 = 100_000_000;
 
-/// The counters of a cgroup that holds nothing but this process.
+/// The counters of a cgroup that contains only this process.
 pub fn counters(report: &mut Report<'_, '_>) -> Option<CpuCounters> {
     match CpuCounters::open() {
         Ok(counters) if !counters.is_the_machine() && counters.is_alone() => Some(counters),
         Ok(_) => {
-            report.note("counters", "of the process only: others are in its cgroup too");
+            report.note("counters", "of the process only: other processes are in its cgroup too");
             None
         }
         Err(missing) => {
@@ -28,9 +28,9 @@ pub fn quota_of(counters: Option<&CpuCounters>) -> Quota {
     quota.unwrap_or(Quota { each: None, period: USUAL_PERIOD, burst: 0 })
 }
 
-/// Does a fixed work, which says how much CPU time it took, and reports this and the wall time by this name; and what the
-/// limit did meanwhile, where there is one. Its counters are read within the wall time: a throttling that begins as they are
-/// read has stopped the clock's reader too.
+/// Does a fixed work, which returns its CPU time, and reports this and the wall time with this name, and the
+/// counters of a limit if there is one. They are read within the wall time: throttling that begins during
+/// that reading also delays the clock reading.
 pub fn fixed_work(
     report: &mut Report<'_, '_>,
     counters: Option<&CpuCounters>,

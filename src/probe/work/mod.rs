@@ -1,8 +1,8 @@
-//! What the probe can be asked to do inside beside starting: each kind of work is one file, and a line in
-//! `KINDS`. What came of it goes into the probe's message.
+//! The works that the probe can do inside: each kind is one file, and a line in `KINDS`. The result is part
+//! of the probe's message.
 //!
-//! Deliberately absent: what a work is good for. Experiments choose its arguments and make metrics of
-//! what it reports.
+//! Deliberately absent: the purpose of a work. Experiments choose its arguments and make metrics from its
+//! report.
 
 mod command;
 mod cpu;
@@ -17,7 +17,7 @@ use core::fmt::Write;
 
 use super::Message;
 
-/// Bytes that the message of a work may have: some thousand numbers of a series.
+/// The size of a work's message in bytes: some thousand numbers of a series.
 pub(super) const CAPACITY: usize = 192 << 10;
 
 /// The kinds of work, by name.
@@ -30,11 +30,11 @@ static KINDS: &[(&str, Kind)] = &[
     ("network", network::work),
 ];
 
-/// A kind of work: reads its words, does it, reports.
+/// A kind of work: parses its words, does it, reports.
 type Kind = fn(Words<'_>, &mut Report<'_, '_>);
 
-/// Does the work that these words ask for, from the name of its kind on. False where no kind has
-/// this name.
+/// Does the work that these words ask for, which start with the name of its kind. Returns false if the kind
+/// is unknown.
 pub(super) fn run(words: &[&CStr], message: &mut Message<'_>) -> bool {
     let Some((name, words)) = words.split_first() else { return false };
     let Some((_, kind)) = KINDS.iter().find(|(own, _)| own.as_bytes() == name.to_bytes()) else {
@@ -49,35 +49,35 @@ pub(super) fn run(words: &[&CStr], message: &mut Message<'_>) -> bool {
 pub(super) struct Words<'a>(&'a [&'a CStr]);
 
 impl<'a> Words<'a> {
-    /// The word at this place, from 0.
+    /// The word at this index, from 0.
     pub fn get(self, index: usize) -> Option<&'a CStr> {
         self.0.get(index).copied()
     }
 
-    /// The words from this place on.
+    /// The words from this index.
     pub fn from(self, index: usize) -> &'a [&'a CStr] {
         self.0.get(index..).unwrap_or_default()
     }
 
-    /// The whole number at this place.
+    /// The integer at this index.
     pub fn number(self, index: usize) -> Option<u64> {
         self.get(index)?.to_str().ok()?.parse().ok()
     }
 }
 
-/// What came of a work, on its way into the probe's message. Names are words; numbers have no unit here,
-/// since the experiment that asked knows it.
+/// The result of a work, on its way into the probe's message. Numbers have no unit here, since the experiment
+/// that asked for them knows it.
 pub(super) struct Report<'a, 'b> {
     message: &'a mut Message<'b>,
 }
 
 impl Report<'_, '_> {
-    /// A whole number.
+    /// An integer.
     pub fn result(&mut self, name: &str, value: i64) {
         self.line(format_args!("result {name} {value}"));
     }
 
-    /// Whole numbers in their order.
+    /// A list of integers.
     pub fn series(&mut self, name: &str, values: &[u64]) {
         let numbers = values.iter().map(|value| format!(" {value}"));
         self.line(format_args!("series {name}{}", numbers.collect::<String>()));

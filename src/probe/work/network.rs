@@ -1,5 +1,5 @@
-//! Bytes over a network, from one service to another: one listens and gives back what it gets, the other sends and compares. What
-//! it takes to prove that two containers are joined.
+//! Bytes over a network from one service to another: one listens and echoes, the other sends and compares.
+//! This proves that two containers are connected.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,14 +8,15 @@ use std::sync::Mutex;
 use super::{Report, Words};
 use crate::sys::raw;
 
-/// Where this process listens, from one order to the next.
+/// The listener of this process, kept between orders.
 static LISTENER: Mutex<Option<TcpListener>> = Mutex::new(None);
 
-/// What is sent at once.
+/// The size of one write.
 const CHUNK: usize = 65_536;
 
-/// `network listen ADDRESS`: listens there and reports the port. `network echo`: takes one caller and gives back all that it sends.
-/// `network exchange ADDRESS BYTES`: calls there, sends so many bytes, and compares what comes back.
+/// `network listen ADDRESS`: listens there and reports the port. `network echo`: accepts one connection and
+/// echoes everything. `network exchange ADDRESS BYTES`: connects, sends this many bytes, and compares what
+/// comes back.
 pub fn work(words: Words, report: &mut Report<'_, '_>) {
     let text = |index| words.get(index).and_then(|word| word.to_str().ok()).unwrap_or_default();
     let done = match (text(0), text(1), words.number(2)) {
@@ -38,19 +39,19 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
 fn listen(address: &str) -> std::io::Result<u16> {
     let listener = TcpListener::bind(address)?;
     let port = listener.local_addr()?.port();
-    *LISTENER.lock().expect("nobody panics with it") = Some(listener);
+    *LISTENER.lock().expect("no thread panics while it holds the lock") = Some(listener);
     Ok(port)
 }
 
 fn echo() -> std::io::Result<u64> {
-    let listener = LISTENER.lock().expect("nobody panics with it");
+    let listener = LISTENER.lock().expect("no thread panics while it holds the lock");
     let listener = listener.as_ref().ok_or(std::io::ErrorKind::NotConnected)?;
     let (mut stream, _) = listener.accept()?;
     let mut own = stream.try_clone()?;
     std::io::copy(&mut own, &mut stream)
 }
 
-/// How many bytes came back as they were sent.
+/// The number of bytes that came back unchanged.
 fn exchange(address: &str, count: u64) -> std::io::Result<u64> {
     let mut stream = TcpStream::connect(address)?;
     let pattern: Vec<u8> = (0..CHUNK).map(|index| (index % 251) as u8).collect();

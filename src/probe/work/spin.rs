@@ -1,10 +1,9 @@
-//! Keeps a CPU busy for so many milliseconds: work that does nothing, with which all that carries works is
-//! tried.
+//! Keeps a CPU busy for some milliseconds: a work without a purpose, to test everything that carries works.
 
 use super::{Report, Words};
 use crate::sys::raw;
 
-/// `spin MILLISECONDS`: reports the turns it took and the nanoseconds.
+/// `spin MILLISECONDS`: reports its number of iterations and the nanoseconds.
 pub fn work(words: Words, report: &mut Report<'_, '_>) {
     let Some(millis) = words.number(0) else { return report.refuse("`spin` needs a number of milliseconds") };
     let began = raw::monotonic();

@@ -1,17 +1,17 @@
-//! What does a system call take? Each call of `sys::calls` is made in batches on one CPU, and what it takes
-//! is told from the batches that nothing disturbed.
+//! The time of a system call. Each call of `sys::calls` is made in batches on one CPU, and its time is
+//! derived from undisturbed batches.
 //!
-//! A batch is long beside two readings of the clock and short beside the time between two interruptions by
-//! timers and other programs. Whatever disturbs (an interrupt, another program's turn, a busy sibling of the
-//! CPU) only ever makes batches longer, so what is told is a low quantile over batches: one in fifty took
-//! no longer. A minimum would fall with the number of batches, of which the slower subject has fewer in the same
-//! window; for the same reason every call has a hundred of them at least, however long they take. A median
-//! moves with the load of the machine as soon as half of the time is disturbed. The calls take turns in several passes, so that a disturbance of some
-//! milliseconds is spread over all of them. What two readings of the clock take is measured in the same way, with
-//! batches of no call, and taken off. The batches that found the right size have warmed the call's path, and
-//! do not count.
+//! A batch is long compared with two clock readings and short compared with the time between two
+//! interruptions by timers and other programs. Disturbances (an interrupt, another program's time slice, a
+//! busy SMT sibling) only make batches longer, so the reported value is a low quantile over batches: one in
+//! fifty took no longer. A minimum would fall with the number of batches, of which the slower subject has
+//! fewer in the same window; for the same reason every call has at least a hundred batches, however long they
+//! take. A median follows the load of the machine as soon as half of the time is disturbed. The calls take
+//! turns in several passes, so that a disturbance of some milliseconds is spread over all of them. The time
+//! of two clock readings is measured in the same way, with empty batches, and subtracted. The batches that
+//! determined the size have warmed up the call's path, and do not count.
 //!
-//! Deliberately absent: whatever happens before and after a batch, and a mean, which would hold every
+//! Deliberately absent: the time before and after a batch, and a mean, which would include every
 //! interruption.
 
 use core::ffi::CStr;
@@ -24,45 +24,45 @@ use crate::sys::calls::{self, Bench, Call, Program};
 use crate::sys::cgroup::own::CpuCounters;
 use crate::sys::raw;
 
-/// The least that a batch takes, in nanoseconds: some thousand times what the clock resolves and some
-/// hundred times what reading it takes.
+/// The shortest batch in nanoseconds: some thousand times the resolution of the clock and some hundred times
+/// the cost of reading it.
 const LEAST: u64 = 50_000;
-/// The most batches of one call; with longer windows they get longer.
+/// The most batches of one call; in longer windows batches are longer.
 const MOST_BATCHES: usize = 2000;
-/// No call is made more often than this, however long the window.
+/// The most repetitions of a call, however long the window.
 const MOST_CALLS: usize = 3_000_000;
-/// How often all calls take their turns.
+/// How often all calls take turns.
 const PASSES: usize = 5;
-/// Batches of no call, by which the clock is measured.
+/// Empty batches, which measure the clock.
 const EMPTY_BATCHES: usize = 255;
-/// One batch in so many took no longer than what is told.
+/// One batch in this many took no longer than the reported value.
 const QUANTILE: usize = 50;
 
 /// The batches of one call so far.
 struct Series {
     call: Call,
-    /// Calls a batch.
+    /// Calls per batch.
     size: usize,
-    /// What reading the clock twice takes, in nanoseconds.
+    /// The cost of reading the clock twice, in nanoseconds.
     clock: u32,
-    /// Of its batches.
+    /// The durations of its batches.
     durations: Vec<u32>,
-    /// The error number with which it failed.
+    /// The error number, if it failed.
     failed: Option<i32>,
 }
 
-/// `syscall WINDOW COUNT [CALL…]`: makes every call, or those named, for so many nanoseconds each, and the first of all so
-/// often in a row. Reports picoseconds, how many calls were made, and in how many batches; and of those in a row wall and CPU
-/// time, and what a CPU limit did meanwhile.
+/// `syscall WINDOW COUNT [CALL…]`: makes every call, or those named, for this many nanoseconds each, and the
+/// first one `COUNT` times in sequence. Reports picoseconds, the number of calls, and of batches; and for the
+/// sequence wall and CPU time, and the counters of a CPU limit.
 pub fn work(words: Words, report: &mut Report<'_, '_>) {
     let Some(window) = words.number(0).filter(|window| *window > 0) else {
         return report.refuse("`syscall` needs a window in nanoseconds");
     };
     match pinned() {
         Ok(cpu) => report.result("cpu", cpu as i64),
-        Err(_) => return report.refuse("it cannot be bound to a CPU"),
+        Err(_) => return report.refuse("it cannot bind itself to a CPU"),
     }
-    // The partner of a pipe comes into the cgroup later, and only answers.
+    // The partner of a pipe joins the cgroup later, and only answers.
     let counters = counters(report);
     let path = rustix::param::linux_execfn();
     let Ok(mut bench) = Bench::new(Program { path, arguments: [path, c"probe", NOTHING] }) else {
@@ -96,7 +96,7 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
     }
 }
 
-/// So many calls without a look at the clock; none are reported of which one failed.
+/// This many calls without reading the clock; nothing is reported if one fails.
 fn in_a_row(
     count: usize,
     bench: &mut Bench<'_>,
@@ -114,15 +114,15 @@ fn in_a_row(
     });
 }
 
-/// Binds this process to the last CPU that it is allowed: the first ones serve most interrupts.
+/// Binds this process to the last CPU that it may use: the first ones serve most interrupts.
 fn pinned() -> std::io::Result<usize> {
     let cpu = *affinity::allowed()?.last().ok_or(std::io::ErrorKind::NotFound)?;
     affinity::bind_to(cpu)?;
     Ok(cpu)
 }
 
-/// What the kernel does about speculation in this process, in the words of `/proc/self/status`, how many
-/// filters a call passes, and whether there is a vDSO.
+/// Reports the kernel's speculation mitigations for this process, in the words of `/proc/self/status`, the
+/// number of filters that a call passes, and whether there is a vDSO.
 fn conditions(report: &mut Report<'_, '_>) {
     report.note("vdso", if calls::has_vdso() { "present" } else { "absent" });
     let lines = [
@@ -143,7 +143,7 @@ impl Series {
         Series { call, size: 1, clock: 0, durations: Vec::with_capacity(MOST_BATCHES), failed: None }
     }
 
-    /// Finds the size of its batches, and what the clock takes.
+    /// Finds the size of its batches, and the cost of the clock.
     fn get_ready(&mut self, bench: &mut Bench<'_>, window: u64) {
         let least = LEAST.max(window / MOST_BATCHES as u64);
         if let Err(errno) = self.sized(bench, u32::try_from(least).unwrap_or(u32::MAX)) {
@@ -152,8 +152,8 @@ impl Series {
     }
 
     fn sized(&mut self, bench: &mut Bench<'_>, least: u32) -> Result<(), i32> {
-        // Twice in a row, so that an interruption does not make it too small; and never so large that there
-        // are calls left for fewer batches than there have to be.
+        // Twice in sequence, so that an interruption does not make it too small; and never so large that too
+        // few calls are left for the required number of batches.
         while self.size * 2 * LEAST_BATCHES <= MOST_CALLS
             && (batch(bench, self.call, self.size)? < least || batch(bench, self.call, self.size)? < least)
         {
@@ -164,7 +164,7 @@ impl Series {
         Ok(())
     }
 
-    /// Takes its turn in this pass, counted from 1: its part of the window, and of the least.
+    /// Does its part of this pass, counted from 1: of the window, and of the required batches.
     fn go_on(&mut self, bench: &mut Bench<'_>, window: u64, pass: usize) {
         let began = raw::monotonic();
         let part = |all: usize| all * pass / PASSES;
@@ -190,7 +190,7 @@ impl Series {
     }
 }
 
-/// How long so many calls took, with the two readings of the clock.
+/// The time of this many calls, including the two clock readings.
 #[inline(never)]
 fn batch(bench: &mut Bench<'_>, call: Call, size: usize) -> Result<u32, i32> {
     let began = raw::monotonic();
@@ -198,8 +198,8 @@ fn batch(bench: &mut Bench<'_>, call: Call, size: usize) -> Result<u32, i32> {
     Ok(u32::try_from(raw::monotonic() - began).unwrap_or(u32::MAX))
 }
 
-/// One in fifty is not longer. Between two batches where fifty does not divide their number, so that it is the
-/// same quantile of many and of few; the shortest of fewer than fifty.
+/// One in fifty is not longer. Interpolated if the number of batches is not a multiple of fifty, so that it
+/// is the same quantile for many and for few; the shortest of fewer than fifty.
 fn low(durations: &mut [u32]) -> u32 {
     durations.sort_unstable();
     let (whole, rest) = (durations.len() / QUANTILE, durations.len() % QUANTILE);
@@ -249,7 +249,7 @@ mod tests {
     fn what_is_told_of_few_batches_is_the_same_quantile_as_of_many() {
         let of = |count: u32| low(&mut (0..count).map(|index| index * 5000 / count).collect::<Vec<_>>());
         for count in LEAST_BATCHES..=MOST_BATCHES {
-            // Fifty does not always divide their number, and the first of so many stands at zero.
+            // Fifty does not always divide their number, and the first value is zero.
             let told = of(count as u32) as usize;
             assert!((50..=100).contains(&told), "{count}: {told}");
         }

@@ -1,13 +1,13 @@
-//! Puts a load on CPUs for a window of given length, and reads at both ends of that very window what the
-//! cgroup counted and what the process used.
+//! Puts a load on CPUs for a window of given length, and reads the cgroup's counters and the process's CPU
+//! time at both ends of this window.
 //!
-//! A burst is an amount of CPU time as the scheduler counts it, which is what a quota counts too: so the
-//! demand is exact under any quota, without a calibration that a quota would spoil. What is done
-//! in that time is counted in turns of a fixed loop; fewer turns in a second of CPU time would be time lost.
-//! What one burst used too much, the next has less, so that nothing adds up.
+//! A burst is an amount of CPU time as the scheduler counts it, and a quota counts the same: so the demand is
+//! exact under any quota, without a calibration that a quota would distort. The work in that time is counted
+//! in turns of a fixed loop; fewer turns per second of CPU time would be time lost. If a burst uses too much,
+//! the next one uses less, so that errors do not accumulate.
 //!
-//! The window begins when a period does, where the quota is small enough to show it: the load runs ahead
-//! until it was throttled and goes on. It ends as many nanoseconds later, or as soon after as it is let run.
+//! The window begins with a period, if the quota is small enough to show it: the load runs ahead until it has
+//! been throttled and continues. It ends that many nanoseconds later, or as soon afterwards as it may run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -20,16 +20,16 @@ use crate::sys::cgroup::own::{CpuCounters, CpuReading, Quota};
 use crate::sys::own_time::{self, Used};
 use crate::sys::{affinity, raw};
 
-/// Turns of the loop between two looks at the clock: some ten microseconds.
+/// Turns of the loop between two clock readings: about ten microseconds.
 const TURNS: u64 = 10_000;
-/// A pause of this many nanoseconds may have been the quota's; the counters are asked.
+/// A pause of this many nanoseconds may be due to the quota; then the counters are read.
 const PAUSE: u64 = 1_000_000;
-/// How long the load runs ahead where nothing throttles it: more than two periods of the usual length.
+/// How long the load runs ahead if nothing throttles it: more than two periods of the usual length.
 const AHEAD: u64 = 250_000_000;
 const MOST_PERIODS: usize = 4096;
 const MOST_THREADS: u64 = 64;
 
-/// What was asked for, the same of each thread. Times are in nanoseconds.
+/// The requested load, the same for each thread. Times are in nanoseconds.
 #[derive(Clone, Copy)]
 struct Order {
     load: Load,
@@ -47,13 +47,13 @@ enum Load {
     Alternating,
 }
 
-/// What one thread did in the window.
+/// The work of one thread in the window.
 struct Lane {
     turns: u64,
-    /// Bursts that were done, and those that should have begun.
+    /// Bursts that were done, and bursts that were due.
     done: u64,
     due: u64,
-    /// From intended start to end of each burst that was done.
+    /// From intended start to end, for each completed burst.
     latencies: Vec<u64>,
 }
 
@@ -81,12 +81,12 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
     };
     let bursts = if load == Load::Continuous { 0 } else { length.div_ceil(every) };
     if count > MOST_THREADS || bursts.saturating_mul(count) > MOST_BURSTS as u64 {
-        return report.refuse("there is room for 64 threads and 8192 bursts");
+        return report.refuse("`throttle` takes at most 64 threads and 8192 bursts");
     }
     let order = Order { load, busy, every, length, bursts };
     let counters = counters(report);
     let Ok(seen) = in_the_window(order, count, counters.as_ref()) else {
-        return report.refuse("its threads cannot be started");
+        return report.refuse("it cannot start its threads");
     };
     report.result("threads", count as i64);
     report.result("cpus", affinity::allowed().map_or(0, |cpus| cpus.len()) as i64);
@@ -95,9 +95,9 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
     report.series("period_cpu", &seen.periods.used);
 }
 
-/// Has so many threads, of which this is one, carry the load in one window.
+/// Makes this many threads, including the current one, carry the load in one window.
 fn in_the_window(order: Order, count: u64, counters: Option<&CpuCounters>) -> std::io::Result<Seen> {
-    // When the window began; zero as long as the load runs ahead.
+    // When the window began; zero while the load runs ahead.
     let origin = AtomicU64::new(0);
     let follow = || {
         while origin.load(Ordering::Acquire) == 0 {
@@ -108,7 +108,7 @@ fn in_the_window(order: Order, count: u64, counters: Option<&CpuCounters>) -> st
     thread::scope(|scope| {
         let spawned: std::io::Result<Vec<_>> =
             (1..count).map(|_| thread::Builder::new().spawn_scoped(scope, follow)).collect();
-        // Those that were started find a window that is over.
+        // Threads that have started find that the window is over.
         let others = spawned.inspect_err(|_| origin.store(1, Ordering::Release))?;
         let aligned = run_ahead(counters);
         let before = Reading::take(counters);
@@ -122,7 +122,7 @@ fn in_the_window(order: Order, count: u64, counters: Option<&CpuCounters>) -> st
     })
 }
 
-/// Does the loop so many times. Its result is used by nobody, and the compiler does not know that.
+/// Runs the loop this often. Its result is not used, which the compiler does not know.
 fn turn() {
     let mut state = core::hint::black_box(1u64);
     for _ in 0..TURNS {
@@ -130,8 +130,8 @@ fn turn() {
     }
 }
 
-/// Runs until the quota has throttled this thread and let it go on, which is when a period begins. False
-/// where that did not happen for a while.
+/// Runs until the quota has throttled this thread and let it continue, which is the beginning of a period.
+/// Returns false if that does not happen for a while.
 fn run_ahead(counters: Option<&CpuCounters>) -> bool {
     let throttled = || counters?.read()?.throttling.map(|throttling| throttling.throttled);
     let (began, first) = (raw::monotonic(), throttled());
@@ -148,7 +148,7 @@ fn run_ahead(counters: Option<&CpuCounters>) -> bool {
     false
 }
 
-/// Carries the load of one thread to the end of the window; `look` is called often, with the moment.
+/// Carries the load of one thread to the end of the window; `look` is called often, with the current time.
 fn carry(order: Order, origin: u64, look: &mut dyn FnMut(u64)) -> Lane {
     let Order { load, busy, every, length, bursts } = order;
     let end = origin + length;
@@ -156,7 +156,7 @@ fn carry(order: Order, origin: u64, look: &mut dyn FnMut(u64)) -> Lane {
     let _ = own_time::wake_exactly();
     let spent = raw::thread_cpu();
     let mut turns = 0;
-    // Until this returns true, or the window is over; the last moment that was seen.
+    // Runs until the closure returns true or the window is over; returns the last time that was read.
     let mut run = |over: &mut dyn FnMut(u64) -> bool, look: &mut dyn FnMut(u64)| loop {
         turn();
         turns += TURNS;
@@ -182,7 +182,7 @@ fn carry(order: Order, origin: u64, look: &mut dyn FnMut(u64)) -> Lane {
                 }
                 let enough = spent + due * busy;
                 let Some(ended) = run(&mut |_| raw::thread_cpu() >= enough, look) else {
-                    // Others that should have begun meanwhile wait too.
+                    // Other bursts that became due meanwhile wait too.
                     due = bursts;
                     break;
                 };
@@ -211,7 +211,7 @@ fn carry(order: Order, origin: u64, look: &mut dyn FnMut(u64)) -> Lane {
     Lane { turns, done, due, latencies }
 }
 
-/// What the process had used by a moment.
+/// What the process had used at a certain time.
 struct Reading {
     at: u64,
     used: Used,
@@ -239,7 +239,7 @@ impl Periods {
         Periods { used: Vec::with_capacity(MOST_PERIODS), next: before.at + period, period, spent }
     }
 
-    /// After a pause over the end of periods, what was used was used before it.
+    /// After a pause across the ends of periods, all CPU time was used before it.
     fn look(&mut self, now: u64) {
         while now >= self.next && self.used.len() < MOST_PERIODS {
             let spent = own_time::process_cpu();

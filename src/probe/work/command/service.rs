@@ -1,7 +1,8 @@
-//! A command that does not end by itself: looks whether it is ready, and asks it to end then, or when it is late.
+//! A command that keeps running: checks whether it is ready, and sends SIGTERM then, or when it is late.
 //!
-//! Whether a line came is known at the other end of the output, on the host, from which we hear by a change of the file for our
-//! message. A port is tried from here, in the command's own network, which every subject has.
+//! Whether a line was written is known at the other end of the output, on the host, which signals it by a
+//! change of the message file. A port is tried from here, in the command's own network, which every subject
+//! has.
 
 use std::ffi::CStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
@@ -16,15 +17,15 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::super::Report;
 use crate::sys::raw;
 
-/// How long one may take to end that is asked to, as engines wait for it.
+/// How long it may take to end after SIGTERM, as with engines.
 const PATIENCE: u64 = 10_000_000_000;
-/// How often a port is tried at most, and which part of the time so far may pass between two tries.
+/// The shortest time between two tries of a port, and the part of the time so far that may pass between them.
 const STEP: u64 = 1_000_000;
 const PART: u64 = 200;
-/// How long a try may take. On the own network it is answered at once, unless too many wait to be accepted.
+/// How long a try may take. On the local network it is answered at once, unless the listener's queue is full.
 const TRY: Duration = Duration::from_millis(100);
 
-/// A service, its stamps in nanoseconds.
+/// A service, with stamps in nanoseconds.
 pub(super) struct Service {
     told: OwnedFd,
     port: u16,
@@ -37,7 +38,8 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// One that is about to be started: with a port it is ready when that is open, else when the host changes the file.
+    /// A service that is about to be started: with a port it is ready when that is open, else when the host
+    /// changes the file.
     pub fn awaited(file: &CStr, port: u16, allowed: u64) -> Result<Service, Errno> {
         let told = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         inotify::add_watch(&told, file, WatchFlags::ATTRIB)?;
@@ -57,7 +59,7 @@ impl Service {
         self.port != 0 && own.into_iter().any(connects)
     }
 
-    /// How long until it is looked at again, unless something happens.
+    /// The time until the next check, unless an event comes first.
     pub fn pause(&self) -> Timespec {
         let now = raw::monotonic();
         let until = match self.asked_to_end {
@@ -69,7 +71,7 @@ impl Service {
         Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as i64 }
     }
 
-    /// Looks at it, and does what is due.
+    /// Checks it, and does what is due.
     pub fn look(&mut self) {
         let is_told = rustix::io::read(&self.told, &mut [0u8; 512]).is_ok();
         let is_open = self.asked_to_end.is_none() && self.is_open();
@@ -92,7 +94,7 @@ impl Service {
         let _ = Pid::from_raw(self.pid).map(|pid| kill_process(pid, signal));
     }
 
-    /// Says what came of it.
+    /// Reports the result.
     pub fn tell(self, report: &mut Report<'_, '_>) {
         report.result("forked", self.began as i64);
         report.result("asked_to_end", self.asked_to_end.is_some().into());
@@ -103,7 +105,7 @@ impl Service {
     }
 }
 
-/// Becomes readable when the host says that it is ready.
+/// Readable when the host signals that it is ready.
 impl AsFd for Service {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.told.as_fd()

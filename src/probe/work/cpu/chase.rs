@@ -1,18 +1,17 @@
-//! Pointer chasing: each load gives the place of the next one, along a cycle through every line of a
-//! buffer in an order that no prefetcher foresees. Before each pass the lines that it will read are taken out
-//! of all caches.
+//! Pointer chasing: each load gives the address of the next one, along a cycle through every line of a buffer
+//! in an order that no prefetcher predicts. Before each pass its lines are flushed from all caches.
 
 use crate::sys::cache::{self, Flush};
 
-/// Loads of a pass.
+/// Loads in a pass.
 pub const STEPS: u64 = 1_500;
-/// Words of the buffer, a power of two: 32 MiB, some eight thousand small pages, more than any TLB holds.
+/// Words of the buffer, a power of two: 32 MiB, about eight thousand small pages, more than any TLB holds.
 pub const WORDS: usize = 4 << 20;
-/// Words of a line.
+/// Words in a line.
 const LINE: usize = cache::LINE / size_of::<u64>();
 
 /// The line at a place of the cycle: a permutation of all numbers below `lines`, a power of two, by
-/// multiplications with odd numbers and shifts, each of which can be undone.
+/// multiplications with odd numbers and shifts, all of which are invertible.
 fn line_at(place: usize, lines: usize) -> usize {
     let bits = lines.trailing_zeros();
     let mask = lines - 1;
@@ -24,7 +23,7 @@ fn line_at(place: usize, lines: usize) -> usize {
     line
 }
 
-/// Lays the cycle through the buffer. The buffer's length is a power of two.
+/// Writes the cycle into the buffer, whose length is a power of two.
 pub fn prepare(buffer: &mut [u64]) {
     let lines = buffer.len() / LINE;
     let mut here = line_at(0, lines);
@@ -35,13 +34,13 @@ pub fn prepare(buffer: &mut [u64]) {
     }
 }
 
-/// The word where a place of the cycle lies.
+/// The word at a place of the cycle.
 pub fn word_at(buffer: &[u64], place: usize) -> u64 {
     (line_at(place, buffer.len() / LINE) * LINE) as u64
 }
 
-/// Follows the cycle for so many loads from a word on it, and returns the word where that leads. A second one that
-/// begins there waits for the first: a CPU would follow two chains at once that do not know each other.
+/// Follows the cycle for this many loads from a word, and returns the last word. A second call that starts
+/// there waits for the first: a CPU would follow two independent chains at once.
 #[inline(never)]
 pub fn run(buffer: &[u64], from: u64, loads: u64) -> u64 {
     let mut at = from as usize;
@@ -52,7 +51,7 @@ pub fn run(buffer: &[u64], from: u64, loads: u64) -> u64 {
     at as u64
 }
 
-/// Takes the lines that such a pass reads out of all caches.
+/// Flushes the lines of such a pass from all caches.
 pub fn take_out(flush: Flush, buffer: &[u64], from: usize, loads: u64) {
     for place in from..from + loads as usize {
         flush.line(&buffer[word_at(buffer, place) as usize]);

@@ -1,12 +1,12 @@
-//! Floating point: the logistic map in four chains that know nothing of each other, within each of which
-//! every multiplication and subtraction waits for the one before. IEEE 754 gives every bit of the result.
+//! Floating point: the logistic map in four independent chains, in each of which every multiplication and
+//! subtraction waits for the previous one. IEEE 754 defines every bit of the result.
 
 /// The steps of a pass, each in all chains.
 pub const STEPS: u64 = 56_000;
-/// What a pass comes to.
+/// The result of a pass.
 pub const RIGHT: u64 = 0x0ce9_e663_fa76_006b;
 
-/// Goes so many steps from a fixed beginning.
+/// Computes this many steps from a fixed start.
 #[inline(never)]
 pub fn run(steps: u64) -> u64 {
     let mut chains = core::hint::black_box([0.1f64, 0.2, 0.3, 0.4]);

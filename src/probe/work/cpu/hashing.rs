@@ -1,13 +1,13 @@
-//! Hashing: SHA-256 (FIPS 180-4) by ordinary instructions, over a buffer that stays in the first cache.
+//! Hashing: SHA-256 (FIPS 180-4) with ordinary instructions, over a buffer that stays in the L1 cache.
 
-/// Bytes of the buffer, half of the smallest first cache that is still built.
+/// Bytes of the buffer, half of the smallest L1 cache still in production.
 const BUFFER: usize = 16 * 1024;
-/// How many blocks of 64 bytes a pass hashes as one message: the buffer, twice.
+/// The number of blocks of 64 bytes that a pass hashes as one message: the buffer, twice.
 pub const STEPS: u64 = 2 * (BUFFER as u64 / 64);
 /// The first eight bytes of the digest of a pass.
 pub const RIGHT: u64 = 0xe867_6538_03f1_60ce;
 
-/// What is hashed: bytes without a pattern that a CPU could learn.
+/// The hashed bytes, without a pattern that a CPU could learn.
 static BYTES: [u8; BUFFER] = filled();
 
 const fn filled() -> [u8; BUFFER] {
@@ -21,7 +21,7 @@ const fn filled() -> [u8; BUFFER] {
     bytes
 }
 
-/// Hashes so many blocks as one message, from the buffer's beginning again and again.
+/// Hashes this many blocks as one message, repeating the buffer.
 #[inline(never)]
 pub fn run(blocks: u64) -> u64 {
     let mut hash = FIRST;
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use sha2::{Digest, Sha256};
 
-    /// Against another implementation of the standard.
+    /// Compared with another implementation of the standard.
     #[test]
     fn it_is_sha_256() {
         for blocks in [0, 1, STEPS * 3 / 100, STEPS] {

@@ -1,11 +1,11 @@
-//! Whole numbers: one chain in which each multiplication, shift and exclusive or waits for the one before.
+//! Integers: one chain in which each multiplication, shift and exclusive or waits for the previous one.
 
 /// The steps of a pass.
 pub const STEPS: u64 = 75_000;
-/// What a pass comes to.
+/// The result of a pass.
 pub const RIGHT: u64 = 0x551f_4d8a_7004_f7a3;
 
-/// Goes so many steps from a fixed beginning.
+/// Computes this many steps from a fixed start.
 #[inline(never)]
 pub fn run(steps: u64) -> u64 {
     let mut state = core::hint::black_box(0x9e37_79b9_7f4a_7c15u64);

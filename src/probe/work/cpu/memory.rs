@@ -1,9 +1,9 @@
-//! Memory bandwidth: reads the words of a buffer one after the other. Before each pass the buffer is taken
-//! out of all caches, so that their sizes, and what neighbours left of them, do not enter.
+//! Memory bandwidth: reads the words of a buffer in sequence. Before each pass the buffer is flushed from all
+//! caches, so that their sizes and their previous content do not matter.
 
-/// Words that a pass reads: all of the buffer.
+/// Words that a pass reads: the whole buffer.
 pub const STEPS: u64 = 3 << 16;
-/// The word at an index is a multiple of it, so that sums are known beforehand.
+/// Each word is a multiple of its index, so that sums are known in advance.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Fills the buffer.
@@ -13,7 +13,7 @@ pub fn prepare(buffer: &mut [u64]) {
     }
 }
 
-/// The sum of all words of a buffer, in eight chains so that no addition waits for a load.
+/// The sum of all words of a buffer, in eight chains so that additions do not wait for loads.
 #[inline(never)]
 pub fn run(buffer: &[u64]) -> u64 {
     let mut sums = [0u64; 8];
@@ -25,7 +25,7 @@ pub fn run(buffer: &[u64]) -> u64 {
     sums.iter().fold(0, |sum, one| sum.wrapping_add(*one))
 }
 
-/// What the first so many words add up to.
+/// The sum of the first `words` words.
 pub fn right(words: u64) -> u64 {
     let indices = u128::from(words) * u128::from(words).saturating_sub(1) / 2;
     (indices as u64).wrapping_mul(FACTOR)

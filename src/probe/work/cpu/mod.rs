@@ -1,13 +1,14 @@
-//! The work `cpu`: fixed amounts of five kinds of computing, again and again, by one thread and by one on
-//! each CPU, each bound to its own. Every pass is timed by itself, and its result is checked.
+//! The work `cpu`: fixed amounts of five kinds of computing, repeated, in one thread and in one thread per
+//! CPU, each bound to its own. Every pass is timed separately, and its result is checked.
 //!
-//! Words: how many passes count, (for benchmarks only) by how many thousandths more each pass is to do, and how many
-//! passes of `integer` in a row are the fixed work.
-//! Reported: for each kind and width the wall time of each pass and the longest time that a thread of it
-//! spent off its CPU, in nanoseconds; what an empty pass takes; how many results were wrong; for each width, wall and CPU
-//! time of the fixed work, and what a CPU limit did meanwhile.
+//! Words: the number of passes, (only for benchmarks) the additional work of each pass in thousandths, and
+//! the number of passes of `integer` in the fixed work.
 //!
-//! Deliberately absent: which pass is the one to believe. The host sees all of them.
+//! Reported: for each kind and width the wall time of each pass and the longest time that one of its threads
+//! spent off its CPU, in nanoseconds; the time of an empty pass; the number of wrong results; for each width,
+//! wall and CPU time of the fixed work, and the counters of a CPU limit meanwhile.
+//!
+//! Deliberately absent: the choice of passes. The host gets all of them.
 
 mod chase;
 mod floating;
@@ -23,7 +24,7 @@ use crate::sys::cache::Flush;
 use crate::sys::pages;
 use crate::sys::raw;
 
-/// The kinds, in the order in which each pass goes through them.
+/// The kinds, in their order in each pass.
 const KINDS: [&str; 5] = ["integer", "floating", "hashing", "memory", "chase"];
 const COMPUTING: [Computing; 3] = [
     Computing { run: integer::run, steps: integer::STEPS, right: integer::RIGHT },
@@ -31,7 +32,7 @@ const COMPUTING: [Computing; 3] = [
     Computing { run: hashing::run, steps: hashing::STEPS, right: hashing::RIGHT },
 ];
 const MEMORY: usize = 3;
-/// Beside the kinds: `integer`, again and again without a look at the clock.
+/// Not one of the kinds: `integer`, repeated without reading the clock.
 const FIXED: usize = 5;
 
 /// A kind of work that needs no memory of its own.
@@ -41,10 +42,10 @@ struct Computing {
     right: u64,
 }
 
-/// More passes are not done.
+/// The most passes.
 const MOST_PASSES: usize = 512;
 
-/// Does it, and reports.
+/// Does the work, and reports it.
 pub(super) fn work(words: Words, report: &mut Report<'_, '_>) {
     let passes = (words.number(0).unwrap_or(1) as usize).min(MOST_PASSES);
     let (more, times) = (words.number(1).unwrap_or(0), words.number(2).unwrap_or(0));
@@ -59,17 +60,17 @@ pub(super) fn work(words: Words, report: &mut Report<'_, '_>) {
     match done {
         Ok(()) => {}
         Err(error) if error.kind() == std::io::ErrorKind::OutOfMemory => {
-            report.refuse("there is no memory for the buffers of each CPU");
+            report.refuse("there is not enough memory for the buffers of all CPUs");
         }
-        Err(_) => report.refuse("no thread can be started on each of the CPUs and bound to it"),
+        Err(_) => report.refuse("cannot start a thread on each CPU and bind it"),
     }
 }
 
-/// All passes; returns how many results were wrong.
+/// All passes; returns the number of wrong results.
 fn measure(team: &mut Team<'_, Own>, passes: usize, more: u64, report: &mut Report<'_, '_>) -> i64 {
     let mut series: [[Series; 2]; KINDS.len()] = Default::default();
     let mut wrong = 0;
-    // The first one brings pages, caches and clock rate to where they will be.
+    // The first one warms up pages, caches and clock rate.
     for pass in 0..=passes {
         for (kind, widths) in series.iter_mut().enumerate() {
             let task = Task { kind, more, times: 1 };
@@ -94,7 +95,8 @@ fn measure(team: &mut Team<'_, Own>, passes: usize, more: u64, report: &mut Repo
     wrong
 }
 
-/// The fixed work, whose length a limit and others on the CPUs are part of; returns how many results were wrong.
+/// The fixed work, whose duration includes a limit and other programs on the CPUs; returns the number of
+/// wrong results.
 fn whole(team: &mut Team<'_, Own>, times: u64, report: &mut Report<'_, '_>) -> i64 {
     if times == 0 {
         return 0;
@@ -113,7 +115,7 @@ fn whole(team: &mut Team<'_, Own>, times: u64, report: &mut Report<'_, '_>) -> i
     alone.wrong + together.wrong
 }
 
-/// The wall time of a pass in which nothing is done: that of reading the clock. The shortest there is.
+/// The wall time of an empty pass, which is that of reading the clock. The shortest of several.
 fn empty() -> u64 {
     const TRIES: usize = 200;
     let spans = (0..TRIES).map(|_| {
@@ -123,29 +125,29 @@ fn empty() -> u64 {
     spans.min().unwrap_or(0)
 }
 
-/// What the threads are asked for.
+/// What the threads are to do.
 #[derive(Clone, Copy)]
 struct Task {
     kind: usize,
-    /// Thousandths of the work that are done beside it.
+    /// Additional work, in thousandths.
     more: u64,
-    /// How often, of the fixed work.
+    /// The number of repetitions, for the fixed work.
     times: u64,
 }
 
 impl Task {
-    /// How much is done beside so much.
+    /// The additional steps for this many steps.
     fn beside(&self, steps: u64) -> u64 {
         steps * self.more / 1000
     }
 }
 
-/// What each thread has for itself.
+/// What each thread owns.
 struct Own {
     window: &'static [u64],
     cycle: &'static [u64],
     flush: Flush,
-    /// Where on the cycle the next pass begins.
+    /// Where in the cycle the next pass begins.
     place: usize,
 }
 
@@ -220,7 +222,8 @@ struct Pass {
 impl Pass {
     const NONE: Pass = Pass { began: u64::MAX, ended: 0, waited: 0, used: 0, wrong: 0 };
 
-    /// From the first beginning to the last end; the longest that one of them waited, and what all used.
+    /// Adds a thread: the span is from the first start to the last end; the longest wait of a thread, and the
+    /// sum of CPU time.
     fn hear(&mut self, told: Told) {
         let [began, ended] = told.span;
         self.began = self.began.min(began);
@@ -242,7 +245,7 @@ struct Series {
 mod tests {
     use super::*;
 
-    /// Three per cent of no step would plant nothing, and a benchmark would look for it in vain.
+    /// Three per cent must be at least one step, or benchmarks would look for an effect that does not exist.
     #[test]
     fn three_per_cent_of_each_kind_is_work() {
         let task = Task { kind: 0, more: 30, times: 1 };

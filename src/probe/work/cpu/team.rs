@@ -1,7 +1,7 @@
-//! One thread for each CPU that is allowed, each bound to its own: they sleep until called, begin a pass
-//! together, and say when they began and ended, for how long they ran, and what came out.
+//! One thread for each allowed CPU, each bound to its own: they sleep until called, begin a pass together,
+//! and report when they began and ended, for how long they ran, and their result.
 //!
-//! The caller is one of them. Deliberately absent: what a pass does; that is the body's.
+//! The caller is one of them. Deliberately absent: the content of a pass, which is the body's.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::io;
@@ -10,33 +10,33 @@ use std::thread;
 
 use crate::sys::{affinity, raw};
 
-/// How one thread got on with its pass.
+/// A thread's report of its pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Told {
     /// When it began and ended, on `CLOCK_MONOTONIC` in nanoseconds.
     pub span: [u64; 2],
     /// Its CPU time in between, in nanoseconds.
     pub cpu: u64,
-    /// Whether it came to what it should.
+    /// Whether its result was right.
     pub is_right: bool,
 }
 
-/// What each thread owns, and does when called.
+/// What each thread owns, and its work.
 pub trait Body: Sized {
-    /// What it is called for.
+    /// The kind of pass.
     type Task: Copy + Send;
 
     /// Made by the thread itself, on its CPU.
     fn new() -> io::Result<Self>;
-    /// Gets ready for such a pass; not timed.
+    /// Prepares for such a pass; not timed.
     fn prepare(&mut self, task: Self::Task);
     /// The pass.
     fn pass(&mut self, task: Self::Task) -> u64;
-    /// Whether that is what it should come to; the next pass may do something else.
+    /// Whether this result is right; the next pass may be of another kind.
     fn judge(&mut self, task: Self::Task, result: u64) -> bool;
 }
 
-/// The threads, as the caller has them.
+/// The threads, from the caller's side.
 pub struct Team<'a, B: Body> {
     /// The CPU to which the caller is bound.
     pub cpu: usize,
@@ -46,8 +46,8 @@ pub struct Team<'a, B: Body> {
     beginning: &'a Beginning,
 }
 
-/// Starts a thread for each CPU but the last, to which the caller is bound, waits until each has made what it
-/// owns, and lends them to the caller. They end with it.
+/// Starts a thread for each CPU but the last, to which the caller is bound, waits until each has made its
+/// body, and lends them to the caller. They end when it returns.
 pub fn lead<B: Body, T>(work: impl FnOnce(&mut Team<'_, B>) -> T) -> io::Result<T> {
     let cpus = affinity::allowed()?;
     let (&cpu, others) = cpus.split_last().ok_or(io::ErrorKind::NotFound)?;
@@ -77,7 +77,7 @@ pub fn lead<B: Body, T>(work: impl FnOnce(&mut Team<'_, B>) -> T) -> io::Result<
 }
 
 impl<B: Body> Team<'_, B> {
-    /// How many threads there are, the caller among them.
+    /// The number of threads, including the caller.
     pub fn size(&self) -> usize {
         self.others.len() + 1
     }
@@ -88,7 +88,7 @@ impl<B: Body> Team<'_, B> {
         timed(&mut self.own, task)
     }
 
-    /// A pass of all threads, begun together.
+    /// A pass of all threads, started together.
     pub fn together(&mut self, task: B::Task, mut each: impl FnMut(Told)) {
         for other in &self.others {
             let _ = other.send(task);
@@ -100,19 +100,19 @@ impl<B: Body> Team<'_, B> {
     }
 }
 
-/// Where all threads wait for the last one to come.
+/// A barrier where all threads wait for the last one.
 struct Beginning {
-    /// Threads that came, over all calls; all spin on it.
+    /// The number of arrivals over all passes; all threads spin on it.
     ready: AtomicU32,
     size: u32,
 }
 
 impl Beginning {
-    /// Readings of the common counter before a thread lets others run: about ten microseconds, longer than
-    /// the last one needs to come where every thread has its CPU for itself.
+    /// How often a thread reads the shared counter before it yields: about ten microseconds, longer than the
+    /// last one needs to arrive when every thread has its own CPU.
     const SPINS: u32 = 10_000;
 
-    /// Says that this thread is ready, and waits until all are.
+    /// Reports that this thread is ready, and waits until all are.
     fn wait(&self) {
         let due = (self.ready.fetch_add(1, Ordering::AcqRel) / self.size + 1) * self.size;
         let mut spins = 0;
@@ -140,7 +140,7 @@ fn timed<B: Body>(own: &mut B, task: B::Task) -> Told {
     Told { span: [began, stopped], cpu, is_right: own.judge(task, result) }
 }
 
-/// The life of a thread that is called.
+/// The loop of a thread that is called.
 fn live<B: Body>(mut own: B, tasks: &Receiver<B::Task>, tell: &Sender<Told>, beginning: &Beginning) {
     for task in tasks {
         own.prepare(task);
@@ -155,8 +155,8 @@ mod tests {
 
     use super::*;
 
-    /// Spins for longer than the kernel lets others run in between, and takes for each thread another time to prepare, so
-    /// that threads that did not wait for each other would not overlap.
+    /// Spins for longer than the kernel's time slices, and prepares for a different time in each thread, so
+    /// that threads without a barrier would not overlap.
     struct Spinner(Duration);
 
     static MADE: AtomicU32 = AtomicU32::new(0);
@@ -196,12 +196,12 @@ mod tests {
             assert_eq!(heard.len(), threads);
             heard
         };
-        // In a thread of its own, which takes its binding with it.
+        // In a separate thread, so that the binding ends with it.
         let done = std::thread::spawn(move || {
             lead(|team: &mut Team<'_, Spinner>| {
                 assert!(team.alone(1).is_right);
                 together(team, 13);
-                // Where others want the CPUs too, a thread may get its own late; it does not each time.
+                // If other programs need the CPUs too, a thread may get its own late, but not each time.
                 assert!((0..10).any(|task| overlap(&together(team, task))));
             })
         });
