@@ -140,7 +140,7 @@ fn a_limit_is_seen_by_whoever_waits_and_told_as_the_reason() {
     assert_eq!(about_crun(&run, &analysis, &[ELAPSED, HASHING]), [Verdict::More, Verdict::Same]);
     let told = analysis.experiment_tables[0].summary.join("\n");
     for words in [
-        "a fixed work by one thread takes 11.",
+        "fixed work by one thread takes 11.",
         " % longer on `crun` than on `bare`, 111 µs instead of 100 µs: its CPU limit is the cause; throttled for 11.0 µs in 17 periods",
     ] {
         assert!(told.contains(words), "{told}");
@@ -192,7 +192,7 @@ fn nine_tenths_of_a_cpu_are_seen_in_a_second_of_work() {
     }
     let is_throttled =
         limited.last().is_some_and(|sample| sample["fixed_all_throttled_time"].as_i64() > Some(0));
-    let told = "a fixed work by all threads on `limited` is throttled for";
+    let told = "fixed work by all threads on `limited` is throttled for";
     assert_eq!(ran.stdout.replace("\n    ", " ").contains(told), is_throttled, "{ran}");
 }
 

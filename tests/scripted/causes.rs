@@ -194,7 +194,7 @@ fn what_is_left_out_only_together_with_something_else_is_not_named() {
 fn without_a_difference_there_is_no_cause() {
     let analysis = analyse(&planted(&with_variants(), |_, _| 0.0, NOISE));
     assert_eq!(causes(&analysis).rows, [] as [Vec<Item>; 0]);
-    assert_eq!(causes(&analysis).notes, ["no call is slower than the baseline by more than matters"]);
+    assert_eq!(causes(&analysis).notes, ["no call is slower than the baseline by an amount that matters"]);
     assert_eq!(causes(&analysis).summary, [""; 0]);
 }
 

@@ -18,7 +18,7 @@ pub(super) fn all(
     let labels = quoted(restarted.flat_map(|one| &one.subjects));
     if old.len() == 1 && new.len() == 1 && !labels.is_empty() {
         all.push(format!(
-            "the daemon of {labels} was restarted between the runs, and every start of a daemon can come out differently"
+            "the daemon of {labels} was restarted between the runs, and no two starts of a daemon are quite alike"
         ));
     }
     for run in old {

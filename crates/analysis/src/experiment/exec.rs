@@ -14,8 +14,8 @@ static METRICS: [Metric; 6] = [
          inside starts, reads its treatment back and ends within it",
     ),
     Metric::span("first_instruction", "spawn", "first").meaning(
-        "from right before the system call that starts the command to the ELF entry of the probe inside; \
-         libc is not started",
+        "from right before the system call that starts the command to the ELF entry of the probe inside, \
+         before any part of libc runs",
     ),
     Metric::named("client_cpu", nanos, "client_cpu").context().meaning(
         "CPU time of the command and all its descendants, including the probe unless a daemon or shim starts it; \

@@ -177,7 +177,7 @@ fn nothing_else_differs(factors: &[Factor], members: &[(usize, &Spec)]) -> Resul
             |what: &str| Err(format!("`{one}` and `{other}` also differ in {what}, which is not a factor"));
         let is_named = is_factor("engine") || (is_factor("runtime") && spec.runtime.is_none());
         if spec.name != first.name && !is_named {
-            return refused("what they are");
+            return refused("their kind");
         }
         if spec.runtime != first.runtime && !is_factor("runtime") {
             return refused("their `runtime`");

@@ -138,7 +138,7 @@ impl Environment {
             if !new.is_some_and(|new| self.are_the_same(&new.components, &old.components)) {
                 all.push(format!("the programs of `{label}`"));
             } else if new.and_then(|new| new.notes.get("daemon started")) != old.notes.get("daemon started") {
-                all.push(format!("the daemon of `{label}`, which was restarted"));
+                all.push(format!("the daemon of `{label}` was restarted"));
             }
         }
         all

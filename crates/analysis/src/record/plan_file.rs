@@ -49,7 +49,7 @@ pub fn read(file: &[u8]) -> Result<Plan> {
     let plan: Plan = serde_json::from_slice(file)?;
     if plan.rounds > MOST_ROUNDS || plan.warmups > MOST_ROUNDS {
         bail!(
-            "the plan has {} rounds and {} to warm up, more than dunnage allows",
+            "the plan has {} rounds and {} warm-up rounds, more than dunnage allows",
             plan.rounds,
             plan.warmups
         );

@@ -267,8 +267,8 @@ fn split_keys(list: &str) -> Result<Vec<(String, String)>, &'static str> {
         };
         if !after.starts_with('"') && value.contains([':', '=', '"']) {
             return Err(
-                "put a value with a comma, colon, equals sign or quote in double quotes, and all in single quotes for a shell, as \
-                 in 'docker:image=\"alpine:3\"'",
+                "a value with a comma, colon, equals sign or quote must be in double quotes; for a shell, put all of it in \
+                 single quotes, as in 'docker:image=\"alpine:3\"'",
             );
         }
         pairs.push((key.to_owned(), value.to_owned()));

@@ -114,7 +114,7 @@ pub(super) fn faster_than_bare(view: &View<'_>) -> Vec<Suspect> {
         let unknown =
             if mechanism.is_empty() { "; nothing recorded about the two sides explains it" } else { "" };
         let named = view.named(finding.cell, finding.metric);
-        let evidence = format!("{named} is {less} from a bare process{unknown}");
+        let evidence = format!("{named} is {less} compared with a bare process{unknown}");
         Some(Suspect::of("faster than bare", (finding.cell, finding.metric), evidence, mechanism))
     };
     view.findings.iter().filter_map(suspect).collect()

@@ -44,7 +44,7 @@ static METRICS: [Metric; 10] = [
         "CPU time in user mode of the command and of the children that it waited for, from `wait4`; the \
          kernel splits an exact sum by its ticks, so `cpu` is exact and this is not",
     ),
-    Metric::named("system", nanos, "system").context().meaning("the same in the kernel"),
+    Metric::named("system", nanos, "system").context().meaning("the same in kernel mode"),
     Metric::by("cpu", |sample| Some(nanos(sample, "user")? + nanos(sample, "system")?)).context().meaning(
         "CPU time of the command and of the children that it waited for: `user` plus `system`, which the \
          scheduler counts in nanoseconds and the kernel truncates to microseconds",

@@ -63,7 +63,7 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     let mut counts = std::collections::BTreeMap::new();
     for (cell, against) in view.beside_baseline(NAME) {
         for (width, suffix, work) in
-            [("one", "", "a fixed work by one thread"), ("all", ALL, "a fixed work by all threads")]
+            [("one", "", "fixed work by one thread"), ("all", ALL, "fixed work by all threads")]
         {
             waits.extend(reason::sentence(view, [cell, against], work, suffix));
             let mut row = vec![Item::Text(view.label(cell).to_owned()), Item::Text(width.into())];

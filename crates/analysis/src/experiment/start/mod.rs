@@ -15,8 +15,8 @@ static METRICS: [Metric; 13] = [
          the probe's own work (`probe_work`) and any teardown that the command waits for",
     ),
     Metric::span("first_instruction", "spawn", "first").meaning(
-        "from right before the system call that starts the command to the ELF entry of the probe inside; \
-         libc is not started",
+        "from right before the system call that starts the command to the ELF entry of the probe inside, \
+         before any part of libc runs",
     ),
     Metric::span("gone", "spawn", "gone").meaning(
         "from right before the system call that starts the command until the last process, mount and \
@@ -97,13 +97,13 @@ pub static START: Experiment = Experiment {
 };
 
 const LIBC: SettingKey = SettingKey::of("libc", &["no", "yes"]).meaning(
-    "whether the probe starts libc before it reads its treatment back, as any other program would; without \
-     this key, `no` holds",
+    "whether the probe starts libc before it reads its treatment back, as any other program would; `no` \
+     unless chosen",
 );
 
 pub(super) const CACHE: SettingKey = SettingKey::of("cache", &["warm", "cold"]).meaning(
     "the page cache: `warm` as it is, `cold` emptied before the launch, never with `prestate=primed`; \
-     only with `--drop-caches`, and otherwise not in the setting",
+     only with `--drop-caches`",
 );
 
 /// Roughly how much longer a launch takes when its pages come from the disk, including emptying the cache:

@@ -17,6 +17,6 @@ pub fn vdso_without_gain(view: &View<'_>) -> Vec<Suspect> {
         let difference = pairs.difference(view.plan().alpha(view.cell(cell).experiment));
         let is_slower = difference.interval.is_some_and(|interval| interval.low > 0.0);
         let (named, more) = (view.named(cell, vdso), Unit::Seconds.format_signed(difference.value));
-        is_slower.then(|| format!("{named} is {more} from the real call in the same rounds"))
+        is_slower.then(|| format!("{named} is {more} compared with the real call in the same rounds"))
     })
 }

@@ -113,7 +113,7 @@ fn not_listed(view: &View<'_>) -> Option<String> {
     let open: Vec<_> = open.into_iter().map(|(word, count)| format!("{word}: {count}")).collect();
     match (&open[..], slower, asked.len()) {
         (_, _, 0) => Some("no call is compared with the baseline".into()),
-        ([], 0, _) => Some("no call is slower than the baseline by more than matters".into()),
+        ([], 0, _) => Some("no call is slower than the baseline by an amount that matters".into()),
         ([], ..) => None,
         (open, 0, all) => Some(format!(
             "no call is known to be slower than the baseline, but not all were decided; of {all} comparisons: {}",

@@ -55,7 +55,7 @@ fn told_of_cells(cells: &[&Measured]) -> Option<Told> {
         None => Told { sentence: format!("{both}: the quota is the cause"), is_shown: true },
         Some((cell, off)) => {
             let quota = quota_in_words(cell.quota);
-            open(format!("{both}; that the quota is the cause is not confirmed: with {quota}, {off}"))
+            open(format!("{both}; the quota is not confirmed as the cause: with {quota}, {off}"))
         }
     })
 }
@@ -180,7 +180,7 @@ mod tests {
             ),
         ] {
             let told = of(&cells).unwrap();
-            assert!(told.contains("is the cause is not confirmed") && told.ends_with(off), "{told}");
+            assert!(told.contains("is not confirmed as the cause") && told.ends_with(off), "{told}");
         }
     }
 }

@@ -100,7 +100,7 @@ static METRICS: [Metric; 16] = [
     ),
     context("user", Unit::Seconds, |sample| nanos(sample, "user"))
         .meaning("CPU time of the process in user mode between the ends of the window (getrusage)"),
-    context("system", Unit::Seconds, |sample| nanos(sample, "system")).meaning("the same in the kernel"),
+    context("system", Unit::Seconds, |sample| nanos(sample, "system")).meaning("the same in kernel mode"),
     context("usage_off", Unit::Share, |sample| {
         let measured = Measured::of(sample)?;
         distance(measured.usage_share().or(Some(measured.own_share())), Some(measured.ideal_share()))

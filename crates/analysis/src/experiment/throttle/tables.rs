@@ -73,7 +73,7 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
             ("median latency", Unit::Seconds),
             ("ideal median", Unit::Seconds),
             ("longest", Unit::Seconds),
-            ("each waits longer by", Unit::Seconds),
+            ("extra wait per burst", Unit::Seconds),
             ("ideal", Unit::Seconds),
             ("left over", Unit::Count),
         ]);
@@ -217,7 +217,7 @@ fn notes_on_bursts(rows: &[&Row]) -> Vec<String> {
     ];
     if rows.iter().any(|row| row.measured.ideal_growth().is_some()) {
         notes.push(format!(
-            "each waits longer by: the slope of a line through the latencies of the window, for {FEWEST_FOR_A_SLOPE} \
+            "extra wait per burst: the slope of a line through the latencies of the window, for {FEWEST_FOR_A_SLOPE} \
              bursts or more of one thread, if the quota is less than they need. Median and longest then only show how \
              long the window was"
         ));
