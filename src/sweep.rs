@@ -157,7 +157,7 @@ mod tests {
         look: |record, scope| {
             let path = Path::new(&record.id);
             Ok(match (scope.holds(path), path.exists()) {
-                (false, _) => Look::Foreign("it lies elsewhere".into()),
+                (false, _) => Look::Foreign("it is elsewhere".into()),
                 (true, false) => Look::Gone,
                 (true, true) => Look::Ours,
             })
@@ -193,8 +193,7 @@ mod tests {
         std::fs::create_dir_all(path("runs/ab")).unwrap();
         std::fs::write(&files[0], "").unwrap();
         let told = clear_all(&place, &[&FILE]).unwrap();
-        let wrong =
-            format!("could not remove the file `{}` of run ab: it lies elsewhere", files[2].display());
+        let wrong = format!("could not remove the file `{}` of run ab: it is elsewhere", files[2].display());
         let removed = format!("removed the file `{}` of run ab", files[0].display());
         // The file that never existed must not be reported as removed.
         assert_eq!(told, [removed, wrong]);

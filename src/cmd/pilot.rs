@@ -32,7 +32,9 @@ pub(super) fn run(
     let seed = Rng::for_stream(plan.seed, u64::MAX).next_u64();
     let pilot = Plan { rounds: PILOT_ROUNDS, seed, ..plan.clone() };
     let (time, share) = (pilot.predicted(), percent(asked));
-    super::tell(&format!("running a pilot of {PILOT_ROUNDS} rounds, about {time}, to find the number of rounds for ±{share}"));
+    super::tell(&format!(
+        "running a pilot of {PILOT_ROUNDS} rounds, about {time}, to find the number of rounds for ±{share}"
+    ));
     let place = directory.join(record::PILOT);
     let was_there = directory.exists();
     let ended = (|| {

@@ -74,7 +74,9 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], 
         let (share, most) = (percent(share), plan.rounds_within(PRECISE_TIME, MOST_PRECISE_ROUNDS));
         line(
             "",
-            format!("at least; for ±{share}, a pilot of {PILOT_ROUNDS} rounds finds the number, up to {most}"),
+            format!(
+                "at least; for ±{share}, a pilot of {PILOT_ROUNDS} rounds finds the number, up to {most}"
+            ),
         );
     }
     for quota in plan.quotas.iter().filter(|quota| quota.rounds < plan.rounds) {
@@ -137,7 +139,8 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], 
     let shown = if is_full { plan.subjects.len() } else { SUBJECTS };
     for entry in plan.subjects.iter().take(shown) {
         let kind = if entry.twin_of.is_some() { "twin" } else { entry.layer.name() };
-        let _ = writeln!(text, "  {:<44} {:<8} {:>9} per launch", entry.label, kind, entry.launch.to_string());
+        let _ =
+            writeln!(text, "  {:<44} {:<8} {:>9} per launch", entry.label, kind, entry.launch.to_string());
     }
     if !is_full {
         let more = match plan.subjects.len().saturating_sub(SUBJECTS) {
@@ -171,9 +174,8 @@ pub fn too_few(plan: &Plan) -> Option<String> {
     let lacking = plan.without_verdicts();
     let needs = listed(lacking.iter().map(|(name, needed)| format!("{name} needs {needed}")), ", ");
     let (rounds, enough) = (counted(plan.rounds, "round"), plan.rounds_for_verdicts());
-    (!lacking.is_empty()).then(|| {
-        format!("no verdict from {rounds}: {needs}; use `--rounds {enough}` to have some to spare")
-    })
+    (!lacking.is_empty())
+        .then(|| format!("no verdict from {rounds}: {needs}; use `--rounds {enough}` to have some to spare"))
 }
 
 /// A message if a run without a chosen number of rounds takes longer than documented, with what would shorten it.

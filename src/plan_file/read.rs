@@ -98,7 +98,9 @@ fn margins(source: &Source<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<Give
             if margin.absolute.is_none() && margin.relative.is_none() {
                 let example = "{ absolute = \"1ms\", relative = \"5%\" }";
                 let name = metric.get_ref();
-                let why = format!("the margin of `{name}` has no value\n\nhint: write it as in `{name} = {example}`");
+                let why = format!(
+                    "the margin of `{name}` has no value\n\nhint: write it as in `{name} = {example}`"
+                );
                 return Err(source.wrong(metric.span(), why));
             }
             all.push(margin);

@@ -127,7 +127,9 @@ impl Group {
             Version::V2 => own::micros(text, b"usage_usec"),
         };
         let nanos = nanos.map(|nanos| Nanos(nanos as i64));
-        nanos.ok_or_else(|| io::Error::other(format!("`{}` is not a counter", text.trim_ascii().escape_ascii())))
+        nanos.ok_or_else(|| {
+            io::Error::other(format!("`{}` is not a counter", text.trim_ascii().escape_ascii()))
+        })
     }
 
     /// The kernel's counts for each limit so far: for the cgroup's own and those of its ancestors, which throttle it too. Empty if

@@ -78,8 +78,7 @@ enum Answer {
 /// A message with a hint, and exit code 2 if it does not exist, 4 if it cannot be watched here, and 1 otherwise.
 pub fn find(wanted: &str, engine: Option<Engine>) -> Result<Target> {
     if wanted.is_empty() {
-        let text =
-            "the name of the container is empty\n\nhint: list running containers with `docker ps` or `podman ps`";
+        let text = "the name of the container is empty\n\nhint: list running containers with `docker ps` or `podman ps`";
         return Err(usage(text));
     }
     if wanted.contains('/') {
@@ -193,8 +192,12 @@ fn the_one_that_runs(engine: Engine, client: &Client, wanted: &str) -> Answer {
 }
 
 fn remote(address: &str) -> Unavailable {
-    Unavailable::because(format!("its daemon is at `{address}`, but usage is read from files of this machine"))
-        .with_remedy("run dunnage on the machine where the container runs, or unset `DOCKER_HOST` and `DOCKER_CONTEXT`")
+    Unavailable::because(format!(
+        "its daemon is at `{address}`, but usage is read from files of this machine"
+    ))
+    .with_remedy(
+        "run dunnage on the machine where the container runs, or unset `DOCKER_HOST` and `DOCKER_CONTEXT`",
+    )
 }
 
 /// Interprets a client's error message about the container.

@@ -238,12 +238,16 @@ impl Advised {
         );
         let mut blocks = vec![Block::Words(Tone::Strong, why)];
         if to <= from {
-            blocks.push(Block::words("This limit is already all CPUs of the machine; a smaller one would throttle more."));
+            blocks.push(Block::words(
+                "This limit is already all CPUs of the machine; a smaller one would throttle more.",
+            ));
             return blocks;
         }
         let [raise, back] = [to, from].map(|cpus| command_now(&self.target, cpus));
         let watch = in_shell(["dunnage", "advise", "cpu", &self.target.name]);
-        blocks.push(Block::words("Raise the limit for a while, watch again, then set the limit that it advises:"));
+        blocks.push(Block::words(
+            "Raise the limit for a while, watch again, then set the limit that it advises:",
+        ));
         blocks.push(Block::List(vec![
             Item::default().copy("raise", raise).copy("watch", watch).copy("back", back),
         ]));

@@ -81,8 +81,9 @@ fn subjects(programs: &Programs) -> Result<Vec<Row>> {
     let mut rows = of_subjects(&session.found);
     rows.extend(silent.iter().filter_map(|one| {
         let question = why_not(one, programs)?;
-        let finding =
-            Finding::not_applicable(format!("not tried, because its engine does not answer: see `{question}`"));
+        let finding = Finding::not_applicable(format!(
+            "not tried, because its engine does not answer: see `{question}`"
+        ));
         Some(of_subject(&one.spec.shown(), finding))
     }));
     Ok(rows)

@@ -128,7 +128,8 @@ impl Examined {
         let mut document = Document::titled(&format!("{}: {}", source.name, source.title));
         shown::facts(source).iter().for_each(|(name, text)| document.fact(name, text));
         let general = source.cautions.iter().filter(|one| one.about.is_empty());
-        document.answer = Block::titled("Cautions about all of its numbers", vec![shown::remarks(general, [])]);
+        document.answer =
+            Block::titled("Cautions about all of its numbers", vec![shown::remarks(general, [])]);
         for (index, name) in source.experiments.iter().enumerate() {
             let own = source.cautions.iter().filter(|one| one.about.contains(name));
             let suspects = source.suspects.iter().filter(|one| one.experiment == *name);

@@ -123,7 +123,12 @@ pub fn with_a_command(
     let needs = [
         (NAME, "cmd", "a command", "`--cmd 'sleep 0.1'`"),
         (service::NAME, "cmd", "a command", "`--cmd redis-server`"),
-        (service::NAME, "ready", "to know when the service is ready", "`--ready 'log REGEX'` or `--ready 'port N'`"),
+        (
+            service::NAME,
+            "ready",
+            "to know when the service is ready",
+            "`--ready 'log REGEX'` or `--ready 'port N'`",
+        ),
     ];
     for (name, needed, what, example) in needs {
         if !experiments.contains(&name) || chosen.iter().any(|(key, _)| key == needed) {

@@ -39,7 +39,10 @@ fn experiment_named(name: &Typed, all: &[Typed]) -> Result<&'static Experiment> 
         let words = all.iter().map(|one| one.text.clone()).filter(|one| experiment::find(one).is_none());
         let line = [command::line::join(&words.collect::<Vec<_>>())];
         let own = match meant.is_empty() && !all.is_empty() {
-            true => format!("\n\nhint: measure your own command with `dunnage run command --cmd {}`", in_shell(line)),
+            true => format!(
+                "\n\nhint: measure your own command with `dunnage run command --cmd {}`",
+                in_shell(line)
+            ),
             false => String::new(),
         };
         name.wrong(format!(
@@ -171,7 +174,9 @@ pub fn tags(pairs: &[Typed]) -> Result<Vec<(String, String)>> {
 pub fn precision(typed: &Typed) -> Result<f64> {
     parse_percent(&typed.text).filter(|share| (0.0001..1.0).contains(share)).ok_or_else(|| {
         let text = &typed.text;
-        typed.wrong(format!("`{text}` is not a precision\n\nhint: write a percentage from 0.01% to 99%, as in `5%`"))
+        typed.wrong(format!(
+            "`{text}` is not a precision\n\nhint: write a percentage from 0.01% to 99%, as in `5%`"
+        ))
     })
 }
 

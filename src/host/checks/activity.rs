@@ -59,8 +59,7 @@ pub(super) const CHECKS: &[Check] = &[
         let (Some(cpu), Some(io)) = (view.context.cpu_pressure, view.context.io_pressure) else {
             return Some(Finding::not_applicable(TOO_SHORT));
         };
-        let what =
-            format!("tasks wait for CPU {} and for I/O {} of the time", percent(cpu), percent(io));
+        let what = format!("tasks wait for CPU {} and for I/O {} of the time", percent(cpu), percent(io));
         Finding::warning(&what).advice(WHO_RUNS).unless(cpu.max(io) <= PRESSURE_LIMIT, what)
     }),
     check("memory", "when memory is short, the kernel reclaims pages while a container starts", |view| {

@@ -26,15 +26,19 @@ pub(super) const CHECKS: &[Check] = &[
         })
     }),
     // Nothing to fix, but the measurements depend on it.
-    check("cgroup-version", "the cost of limits and the available counters differ between the versions", |view| {
-        Some(match mounted(view)? {
-            CgroupMode::V2 => Finding::ok("version 2: containers can start inside their cgroup"),
-            _ => Finding::note(
-                "controllers on version 1: containers cannot start inside their cgroup (CLONE_INTO_CGROUP), so each is \
+    check(
+        "cgroup-version",
+        "the cost of limits and the available counters differ between the versions",
+        |view| {
+            Some(match mounted(view)? {
+                CgroupMode::V2 => Finding::ok("version 2: containers can start inside their cgroup"),
+                _ => Finding::note(
+                    "controllers on version 1: containers cannot start inside their cgroup (CLONE_INTO_CGROUP), so each is \
                      moved; throttled time is in ns",
-            ),
-        })
-    }),
+                ),
+            })
+        },
+    ),
     check("cgroup-controllers", "limits on CPU, memory and processes need them", |view| {
         mounted(view)?;
         let cgroups = &view.facts.cgroups;
@@ -52,30 +56,38 @@ pub(super) const CHECKS: &[Check] = &[
             false => format!("boot the kernel with `{}` and without `cgroup_disable`", enable.join(" ")),
         }))
     }),
-    check("cgroup-moves", "moving a process into a cgroup is a large part of a start; `favordynmods` makes it faster", |view| {
-        mounted(view)?;
-        let Some(favoured) = view.facts.cgroups.all().find(|one| one.favours_moves) else {
-            return Some(Finding::ok("the kernel's default (no `favordynmods`)"));
-        };
-        let point = favoured.mounted_on.display();
-        let what =
-            format!("`{point}` is mounted with `favordynmods`: starts are faster than by default");
-        Some(Finding::warning(what).command(format!("mount -o remount,nofavordynmods {point}")))
-    }),
+    check(
+        "cgroup-moves",
+        "moving a process into a cgroup is a large part of a start; `favordynmods` makes it faster",
+        |view| {
+            mounted(view)?;
+            let Some(favoured) = view.facts.cgroups.all().find(|one| one.favours_moves) else {
+                return Some(Finding::ok("the kernel's default (no `favordynmods`)"));
+            };
+            let point = favoured.mounted_on.display();
+            let what = format!("`{point}` is mounted with `favordynmods`: starts are faster than by default");
+            Some(Finding::warning(what).command(format!("mount -o remount,nofavordynmods {point}")))
+        },
+    ),
     // Measured by moving dunnage to the cgroup where it already is, once after a quiet moment and once right after that.
-    check("cgroup-quiet", "on a quiet kernel a move into a cgroup waits for RCU, so it depends on what ran before", |view| {
-        let Some(moves) = view.measured.moves else {
-            let why = "not measured: dunnage may not write to its own cgroup";
-            return Some(Finding::not_applicable(why));
-        };
-        let (quiet, soon) = (moves.quiet, moves.soon);
-        let what = format!("a move takes {quiet} after a quiet moment and {soon} right after another move");
-        let advice = "keep both values of `prestate`; `favordynmods` would remove the wait, but also change the \
+    check(
+        "cgroup-quiet",
+        "on a quiet kernel a move into a cgroup waits for RCU, so it depends on what ran before",
+        |view| {
+            let Some(moves) = view.measured.moves else {
+                let why = "not measured: dunnage may not write to its own cgroup";
+                return Some(Finding::not_applicable(why));
+            };
+            let (quiet, soon) = (moves.quiet, moves.soon);
+            let what =
+                format!("a move takes {quiet} after a quiet moment and {soon} right after another move");
+            let advice = "keep both values of `prestate`; `favordynmods` would remove the wait, but also change the \
              machine";
-        Finding::note(format!("{what}: compare idle starts only with idle ones, and primed with primed"))
-            .advice(advice)
-            .unless(quiet <= QUIET_LIMIT || quiet.0 <= soon.0 * QUIET_FACTOR, what)
-    }),
+            Finding::note(format!("{what}: compare idle starts only with idle ones, and primed with primed"))
+                .advice(advice)
+                .unless(quiet <= QUIET_LIMIT || quiet.0 <= soon.0 * QUIET_FACTOR, what)
+        },
+    ),
 ];
 
 /// The mounted versions, if any.

@@ -62,17 +62,21 @@ pub(super) const CHECKS: &[Check] = &[
     }),
     // Kernels before 5.16, and later ones with an option, disable speculative features for every task with a filter. That adds
     // to the apparent cost of a filter.
-    check("store-bypass", "some kernels enable SSBD for tasks with a seccomp filter, which makes the filter look slower", |view| {
-        let own = view.tree.row("/proc/self/status", "Speculation_Store_Bypass");
-        if let Some(own) = own.filter(|own| pays(own) && !own.starts_with("globally")) {
-            return Some(baseline_pays("SSBD", &own));
-        }
-        let state = weakness(view, "spec_store_bypass")?;
-        Some(match state.contains("seccomp") {
-            true => filter_pays("SSBD", "spec_store_bypass_disable=prctl"),
-            false => Finding::ok(format!("not changed by a filter ({state})")),
-        })
-    }),
+    check(
+        "store-bypass",
+        "some kernels enable SSBD for tasks with a seccomp filter, which makes the filter look slower",
+        |view| {
+            let own = view.tree.row("/proc/self/status", "Speculation_Store_Bypass");
+            if let Some(own) = own.filter(|own| pays(own) && !own.starts_with("globally")) {
+                return Some(baseline_pays("SSBD", &own));
+            }
+            let state = weakness(view, "spec_store_bypass")?;
+            Some(match state.contains("seccomp") {
+                true => filter_pays("SSBD", "spec_store_bypass_disable=prctl"),
+                false => Finding::ok(format!("not changed by a filter ({state})")),
+            })
+        },
+    ),
     check("indirect-branches", "some kernels enable STIBP for every task with a seccomp filter", |view| {
         let own = view.tree.row("/proc/self/status", "SpeculationIndirectBranch");
         if let Some(own) = own.filter(|own| pays(own) && own.starts_with("conditional")) {
@@ -116,8 +120,10 @@ fn pays(own: &str) -> bool {
 }
 
 fn baseline_pays(what: &str, own: &str) -> Finding {
-    Finding::warning(format!("dunnage itself runs with {what} (\"{own}\"), so `bare` and all other subjects pay for it"))
-        .advice("start dunnage from a session without a seccomp filter or `prctl` that enables it")
+    Finding::warning(format!(
+        "dunnage itself runs with {what} (\"{own}\"), so `bare` and all other subjects pay for it"
+    ))
+    .advice("start dunnage from a session without a seccomp filter or `prctl` that enables it")
 }
 
 fn filter_pays(what: &str, option: &str) -> Finding {

@@ -24,8 +24,9 @@ pub(super) const CHECKS: &[Check] = &[
     }),
     check("cap-sys-admin", "mounts, namespaces and cgroups need it", |view| {
         let missing = "root without CAP_SYS_ADMIN: no mounts, namespaces or cgroups, so no containers";
-        let missing = Finding::problem(missing)
-            .advice("give this session the capability; in a container, use `--cap-add SYS_ADMIN` or `--privileged`");
+        let missing = Finding::problem(missing).advice(
+            "give this session the capability; in a container, use `--cap-add SYS_ADMIN` or `--privileged`",
+        );
         of_root(view, Capability::SysAdmin, missing)
     }),
     check("cap-net-admin", "bridges, veth pairs and addresses of containers need it", |view| {
@@ -56,10 +57,9 @@ pub(super) const CHECKS: &[Check] = &[
         let missing: Vec<_> = missing.map(|(name, _)| *name).collect();
         if !missing.is_empty() {
             let what = format!("root without {}: runtimes cannot give it to containers", missing.join(", "));
-            return Some(
-                Finding::problem(what)
-                    .advice("give this session the capabilities; in a container, use `--cap-add` or `--privileged`"),
-            );
+            return Some(Finding::problem(what).advice(
+                "give this session the capabilities; in a container, use `--cap-add` or `--privileged`",
+            ));
         }
         let last: Option<u32> = view.tree.number("/proc/sys/kernel/cap_last_cap");
         let all = last.filter(|last| *last < 63).map(|last| (1u64 << (last + 1)) - 1);
@@ -84,9 +84,12 @@ pub(super) const CHECKS: &[Check] = &[
         }
         let setting = format!("perf_event_paranoid {paranoid}");
         if paranoid <= 0 {
-            return Some(Finding::ok(format!("perf events on all CPUs are allowed to all users ({setting})")));
+            return Some(Finding::ok(format!(
+                "perf events on all CPUs are allowed to all users ({setting})"
+            )));
         }
-        let what = format!("perf events on all CPUs are not allowed (no CAP_PERFMON, {setting}): no CPU times");
+        let what =
+            format!("perf events on all CPUs are not allowed (no CAP_PERFMON, {setting}): no CPU times");
         Some(Finding::warning(what).command("sudo sysctl -w kernel.perf_event_paranoid=0"))
     }),
     check("user-namespaces", "rootless subjects, and all containers of ordinary users, run in one", |view| {
@@ -121,7 +124,8 @@ pub(super) const CHECKS: &[Check] = &[
         Some(match most {
             0 => Finding::problem(format!("user.{name} is 0: no container can be created")).command(more),
             most if most < NAMESPACES_WANTED => {
-                Finding::warning(format!("user.{name} is {most}: only few containers can run at once")).command(more)
+                Finding::warning(format!("user.{name} is {most}: only few containers can run at once"))
+                    .command(more)
             }
             most => Finding::ok(format!("at least {most} of each kind")),
         })
@@ -145,22 +149,30 @@ pub(super) const CHECKS: &[Check] = &[
     }),
     check("seccomp", "a filter on dunnage also applies to `bare`, the baseline", |view| {
         Finding::warning("dunnage itself has a seccomp filter, so `bare` pays for it too")
-            .advice("run dunnage outside of the sandbox; in a container, use `--security-opt seccomp=unconfined`")
+            .advice(
+                "run dunnage outside of the sandbox; in a container, use `--security-opt seccomp=unconfined`",
+            )
             .unless(!view.facts.own.seccomp_filtered?, "dunnage itself has no filter")
     }),
-    check("container", "inside a container, `bare` is not a plain process of the host", |view| match &view.facts.containment {
-        Containment::Inside(kind) => {
-            let what = format!("dunnage runs inside a container ({kind}), and so does `bare`");
-            Some(Finding::warning(what).advice("run dunnage on the host"))
+    check("container", "inside a container, `bare` is not a plain process of the host", |view| {
+        match &view.facts.containment {
+            Containment::Inside(kind) => {
+                let what = format!("dunnage runs inside a container ({kind}), and so does `bare`");
+                Some(Finding::warning(what).advice("run dunnage on the host"))
+            }
+            Containment::Host => Some(Finding::ok("dunnage runs on the host")),
+            Containment::Unknown => None,
         }
-        Containment::Host => Some(Finding::ok("dunnage runs on the host")),
-        Containment::Unknown => None,
     }),
-    check("time-namespace", "stamps are comparable only within one time namespace, and daemons use the machine's", |view| {
-        Finding::warning("not the machine's time namespace, so stamps from daemons' containers differ")
-            .advice("run it as `sudo nsenter --target 1 --time dunnage …`")
-            .unless(view.facts.own.initial_time_namespace?, "the machine's own")
-    }),
+    check(
+        "time-namespace",
+        "stamps are comparable only within one time namespace, and daemons use the machine's",
+        |view| {
+            Finding::warning("not the machine's time namespace, so stamps from daemons' containers differ")
+                .advice("run it as `sudo nsenter --target 1 --time dunnage …`")
+                .unless(view.facts.own.initial_time_namespace?, "the machine's own")
+        },
+    ),
     check("dev-net-tun", "slirp4netns and pasta need it for networks of rootless containers", |view| {
         device(view, "/dev/net/tun", "slirp4netns and pasta cannot create a network")
     }),

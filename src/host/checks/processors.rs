@@ -26,28 +26,29 @@ pub(super) const CHECKS: &[Check] = &[
             count => Finding::ok(format!("{count} CPUs")),
         })
     }),
-    check("cpu-limit", "a limit on dunnage also applies to `bare`, `floor` and runtimes, but not to daemons", |view| {
-        let (usable, threads) = (view.facts.cpu.usable?, view.facts.cpu.threads?);
-        let less =
-            format!("dunnage may use {usable} of {threads} CPUs, but containers of daemons are not limited");
-        Finding::warning(less)
-            .advice("run dunnage without `taskset`, outside of a cgroup with a CPU limit")
-            .unless(usable >= threads, format!("dunnage may use all {threads} CPUs"))
-    }),
     check(
-        "cpu-share",
-        "on a busy machine, a container has its own share of the CPUs",
+        "cpu-limit",
+        "a limit on dunnage also applies to `bare`, `floor` and runtimes, but not to daemons",
         |view| {
-            let shared =
-                |whose: &str| Finding::note(format!("`bare` has {whose}, a container has its own share"));
-            Some(match CpuShare::gather(&view.tree)? {
+            let (usable, threads) = (view.facts.cpu.usable?, view.facts.cpu.threads?);
+            let less = format!(
+                "dunnage may use {usable} of {threads} CPUs, but containers of daemons are not limited"
+            );
+            Finding::warning(less)
+                .advice("run dunnage without `taskset`, outside of a cgroup with a CPU limit")
+                .unless(usable >= threads, format!("dunnage may use all {threads} CPUs"))
+        },
+    ),
+    check("cpu-share", "on a busy machine, a container has its own share of the CPUs", |view| {
+        let shared =
+            |whose: &str| Finding::note(format!("`bare` has {whose}, a container has its own share"));
+        Some(match CpuShare::gather(&view.tree)? {
             CpuShare::Own => Finding::ok("`bare` also has its own share: that of its session"),
             CpuShare::Cgroup => shared("a part of the share of dunnage's cgroup")
                 .advice("keep the machine idle, or start dunnage in its own cgroup with `systemd-run --scope dunnage …`"),
             CpuShare::Threads => shared("one share per thread").command("sysctl kernel.sched_autogroup_enabled=1"),
         })
-        },
-    ),
+    }),
     check("smt", "threads of one core slow each other down", |view| {
         let cpu = &view.facts.cpu;
         Some(match (view.tree.switch(format!("{CPUS}/smt/active"))?, cpu.cores, cpu.threads) {
@@ -113,13 +114,17 @@ pub(super) const CHECKS: &[Check] = &[
             None => dear.advice("the kernel offers no better one here; see `dmesg | grep -i clocksource`"),
         })
     }),
-    check("timer-floor", "differences below one step of the clock are invisible, and each stamp costs a reading", |view| {
-        let floor = view.measured.timer?;
-        let what = format!("steps of {}, {} per reading", floor.step, floor.cost);
-        Finding::warning(format!("{what}: too coarse for the shortest primitives"))
-            .advice("see `clock-source`; if the machine is busy, check again when it is quiet")
-            .unless(floor.step <= STEP_LIMIT && floor.cost <= COST_LIMIT, what)
-    }),
+    check(
+        "timer-floor",
+        "differences below one step of the clock are invisible, and each stamp costs a reading",
+        |view| {
+            let floor = view.measured.timer?;
+            let what = format!("steps of {}, {} per reading", floor.step, floor.cost);
+            Finding::warning(format!("{what}: too coarse for the shortest primitives"))
+                .advice("see `clock-source`; if the machine is busy, check again when it is quiet")
+                .unless(floor.step <= STEP_LIMIT && floor.cost <= COST_LIMIT, what)
+        },
+    ),
     // Nothing to fix, but results of a guest apply to guests.
     check("virtualisation", "entering the kernel, page tables and interrupts cost more in a guest", |view| {
         let found = &view.facts.virtualisation;

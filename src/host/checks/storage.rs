@@ -27,12 +27,16 @@ pub(super) const CHECKS: &[Check] = &[
             }
         })
     }),
-    check("state-writable", "runs, bundles and the cleanup journal are written to the state directory", |view| {
-        let path = view.state.path.display();
-        Finding::problem(format!("`{path}` is not writable"))
-            .command(format!("sudo mkdir -p '{path}' && sudo chown \"$(id -u)\" '{path}'"))
-            .unless(view.state.writable?, format!("`{path}`"))
-    }),
+    check(
+        "state-writable",
+        "runs, bundles and the cleanup journal are written to the state directory",
+        |view| {
+            let path = view.state.path.display();
+            Finding::problem(format!("`{path}` is not writable"))
+                .command(format!("sudo mkdir -p '{path}' && sudo chown \"$(id -u)\" '{path}'"))
+                .unless(view.state.writable?, format!("`{path}`"))
+        },
+    ),
     check("state-exec", "the probe is executed from the state directory", |view| {
         let mount = &view.facts.storage.as_ref()?.mount;
         let point = mount.point.display();
@@ -79,7 +83,9 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 fn remote(kind: &str, device: &str) -> Finding {
-    Finding::problem(format!("{kind} from `{device}`: not a local disk, and no support for upper directories"))
+    Finding::problem(format!(
+        "{kind} from `{device}`: not a local disk, and no support for upper directories"
+    ))
 }
 
 #[cfg(test)]

@@ -125,7 +125,8 @@ fn issues(label: &str, point: &Datapoint) -> Vec<IssueFacts> {
     let mut found = Vec::new();
     for (name, stamp) in [("startTime", point.start_time), ("endTime", point.end_time)] {
         if stamp < NINETEEN_DIGITS {
-            let evidence = format!("`{name}` is {stamp}, which is not a current time in nanoseconds since 1970");
+            let evidence =
+                format!("`{name}` is {stamp}, which is not a current time in nanoseconds since 1970");
             found.push(issue(
                 "malformed stamp",
                 evidence,
@@ -222,7 +223,9 @@ mod tests {
         let images = r#"{"operationsNames":["PullImage","StatusImage"],"numParallel":1,"datapoints":[]}"#;
         let error = read(&serde_json::from_str(images).unwrap()).unwrap_err();
         assert!(
-            error.to_string().starts_with("none of its operations has a counterpart in dunnage: PullImage, StatusImage")
+            error
+                .to_string()
+                .starts_with("none of its operations has a counterpart in dunnage: PullImage, StatusImage")
         );
         let pods = r#"{"operationsNames":["CreatePod","StatusPod","StopPod","RemovePod"],"numParallel":5,"datapoints":null}"#;
         let pods = made(pods);

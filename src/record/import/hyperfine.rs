@@ -59,9 +59,10 @@ pub fn read(file: &Value) -> Result<Foreign> {
     for (at, (result, label)) in results.iter().zip(&labels).enumerate() {
         let place = || format!("`results[{at}]`");
         let one = ResultFile::deserialize(result).with_context(place)?;
-        let times = one.times.clone().with_context(|| {
-            format!("{} has no `times`: dunnage needs the time of every run", place())
-        })?;
+        let times = one
+            .times
+            .clone()
+            .with_context(|| format!("{} has no `times`: dunnage needs the time of every run", place()))?;
         if let Some(codes) = one.exit_codes.as_ref().filter(|codes| codes.len() != times.len()) {
             bail!("{} has {} times but {} exit codes", place(), times.len(), codes.len());
         }
@@ -207,8 +208,14 @@ fn impossible(label: &str, command: &str, times: &[f64]) -> Vec<IssueFacts> {
         .map_or(f64::MAX, |age| age.as_secs_f64());
     let longest = times.iter().copied().fold(0.0, f64::max);
     let too_long = (longest > age).then(|| {
-        let evidence = format!("`{command}`: a run took {longest:e} s, but only {age:e} s have passed since 1970");
-        issue("longer than there was time", &[label], evidence, "the unit is not seconds, or the file is damaged")
+        let evidence =
+            format!("`{command}`: a run took {longest:e} s, but only {age:e} s have passed since 1970");
+        issue(
+            "longer than there was time",
+            &[label],
+            evidence,
+            "the unit is not seconds, or the file is damaged",
+        )
     });
     no_time.into_iter().chain(too_long).collect()
 }

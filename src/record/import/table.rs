@@ -105,8 +105,7 @@ pub fn import(source: &Source<'_>, directory: &Path) -> Result<Imported> {
     }
     known.settle();
     let plan = known.plan();
-    record::plan_file::check(&plan)
-        .with_context(|| format!("cannot import `{}`", source.path.display()))?;
+    record::plan_file::check(&plan).with_context(|| format!("cannot import `{}`", source.path.display()))?;
     let order = if plan.comparisons.is_empty() && !known.shared { Order::Blocks } else { Order::Rounds };
     let notes = vec![
         "the table has no facts about machine and programs, no treatments and no margins that were set for the run; dunnage's default margins are used".to_owned(),
@@ -358,7 +357,11 @@ fn begun(line: &Line<'_>, plan: &Plan, (cell, round): (usize, usize)) -> Result<
 /// Adds the metric of a line.
 fn add(row: &mut Row<'static>, line: &Line<'_>, plan: &Plan) -> Result<()> {
     let Outcome::Measured(sample) = row.outcome.to_mut() else { return Ok(()) };
-    ensure!(line.outcome == "measured", "the sample is `measured` in an earlier line but `{}` here", line.outcome);
+    ensure!(
+        line.outcome == "measured",
+        "the sample is `measured` in an earlier line but `{}` here",
+        line.outcome
+    );
     let cell = &plan.cells[row.cell];
     let name = line.metric;
     let metric = plan.metrics(cell).iter().find(|metric| metric.name == name);
@@ -371,6 +374,8 @@ fn add(row: &mut Row<'static>, line: &Line<'_>, plan: &Plan) -> Result<()> {
         return Ok(());
     }
     let value = line.value.parse::<f64>().ok().filter(|value| value.is_finite());
-    sample.given.push((metric.name.into(), value.with_context(|| format!("`{}` is not a number", line.value))?));
+    sample
+        .given
+        .push((metric.name.into(), value.with_context(|| format!("`{}` is not a number", line.value))?));
     Ok(())
 }

@@ -127,7 +127,10 @@ fn entries(unpacked: &mut impl Read, take: Take<'_>) -> Result<()> {
         take(&name, &mut summed)?;
         let Listed { bytes, sha256, .. } = Listed::of(&name, summed);
         if bytes != listed.bytes {
-            bail!("`{name}` has {bytes} bytes instead of the listed {}: it is damaged or truncated", listed.bytes);
+            bail!(
+                "`{name}` has {bytes} bytes instead of the listed {}: it is damaged or truncated",
+                listed.bytes
+            );
         }
         if sha256 != listed.sha256 {
             bail!("`{name}` is damaged: its digest does not match");

@@ -65,7 +65,8 @@ pub fn look(directory: &Path, options: &Options) -> Result<Contents> {
         sources.push((format!("{PILOT}/"), source::directory(&pilot)?));
     }
     let mut words = words(&sources, options)?;
-    let mut cleaned = tempfile::tempfile().context("cannot create a temporary file; check the free space in `$TMPDIR`")?;
+    let mut cleaned =
+        tempfile::tempfile().context("cannot create a temporary file; check the free space in `$TMPDIR`")?;
     let mut files = Vec::new();
     let mut add = |name: String, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>| -> Result<()> {
         let mut out = Summed::new(BufWriter::with_capacity(1 << 20, &mut cleaned));
