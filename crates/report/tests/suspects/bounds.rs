@@ -1,16 +1,16 @@
-//! Numbers that cannot be what they are called: below zero, better than the machine itself, outside their own
-//! interval, of another window, or a share of nothing.
+//! Numbers that cannot be what they claim: below zero, better than the machine itself, outside their own interval,
+//! counted over another window, or a share of nothing.
 
 use crate::{Number, fired, named, number, range, repetitions, series, shown, told};
 
-/// Amounts and times are not below zero; only what is called a difference may be.
+/// Amounts and times are not below zero; only differences may be.
 pub fn below_zero(_: &[Number], one: &Number) -> Option<String> {
     const DIFFERENCES: [&str; 3] = ["overhead", "difference", "reduction"];
     let is_called = |word: &&str| one.metric.starts_with(word) || one.metric.contains(&format!("_{word}"));
     (one.value < 0.0 && !DIFFERENCES.iter().any(is_called)).then(|| told(one))
 }
 
-/// What was written into the container's own layer, better than bare.
+/// Writes into the container's own layer, better than bare.
 pub fn better_than_bare_in_a_layer(numbers: &[Number], own: &Number) -> Option<String> {
     better_than_bare(numbers, own).filter(|_| own.condition("place") == Some("rw"))
 }
@@ -20,8 +20,8 @@ pub fn better_than_bare_elsewhere(numbers: &[Number], own: &Number) -> Option<St
     better_than_bare(numbers, own).filter(|_| own.condition("place") != Some("rw"))
 }
 
-/// A container passes more than the machine itself, or takes less time, by more than the machine differs from
-/// itself. Where the control was taken once, how much that is cannot be told.
+/// A container achieves more than the machine itself, or takes less time, by more than the machine varies. With a
+/// single value of the control, that variation is unknown.
 fn better_than_bare(numbers: &[Number], own: &Number) -> Option<String> {
     let is_asked = own.subject != "bare" && !own.is_derived() && own.condition("stat").is_none();
     let is_more = match own.metric.as_str() {
@@ -32,7 +32,7 @@ fn better_than_bare(numbers: &[Number], own: &Number) -> Option<String> {
     let same = |one: &&Number| {
         (&one.subject, &one.metric, &one.conditions) == (&own.subject, &own.metric, &own.conditions)
     };
-    // What was repeated is told once.
+    // Repetitions are reported once.
     if !is_asked || !std::ptr::eq(numbers.iter().find(same)?, own) {
         return None;
     }
@@ -45,7 +45,7 @@ fn better_than_bare(numbers: &[Number], own: &Number) -> Option<String> {
     };
     (is_beyond && spread > 0.0).then(|| {
         format!(
-            "{} is {} {unit} at {word}, where bare lies between {} and {} {unit}: beyond {} by more than bare differs from itself",
+            "{} is {} {unit} at {word}, where bare is between {} and {} {unit}: beyond {} by more than bare varies",
             named(own),
             shown(nearest),
             shown(least),
@@ -56,8 +56,8 @@ fn better_than_bare(numbers: &[Number], own: &Number) -> Option<String> {
     })
 }
 
-/// Whether a number is what bare gave for the same work. Where the control stands in a table of its own, it is that
-/// of the subject's storage driver.
+/// Whether a number is bare's for the same work. If the control has its own tables, it is the one for the subject's
+/// storage driver.
 fn is_control(one: &Number, own: &Number) -> bool {
     const WHERE: [&str; 2] = ["place", "table"];
     let table = one.condition("table").is_none_or(|table| own.subject.ends_with(&format!("storage={table}")));
@@ -74,17 +74,17 @@ fn ends(numbers: &[Number], of: &Number) -> Option<[f64; 2]> {
     if all.len() > 1 { Some(range(&all)) } else { of.interval }
 }
 
-/// An interval holds what it is the interval of.
+/// An interval contains its estimate.
 pub fn outside_its_interval(_: &[Number], one: &Number) -> Option<String> {
     let [low, high] = one.interval?;
     (!(low <= one.value && one.value <= high))
         .then(|| format!("{}, and its interval is [{low}, {high}]", told(one)))
 }
 
-/// The kernel counts periods of 100 ms unless told otherwise (`cpu.max`, `cpu.cfs_period_us`).
+/// The kernel's default period is 100 ms (`cpu.max`, `cpu.cfs_period_us`).
 pub const PERIOD: f64 = 0.1;
 
-/// Periods add up to the window in which they were counted, but for one that was cut at either end.
+/// Periods add up to the window in which they were counted, except for one that was cut at each end.
 pub fn another_window(numbers: &[Number]) -> Vec<(&str, String)> {
     let window = |one: &Number| one.condition("duration")?.strip_suffix('s')?.parse::<f64>().ok();
     let counted = numbers.iter().filter(|one| one.metric == "periods" && one.value > 0.0);
@@ -96,14 +96,14 @@ pub fn another_window(numbers: &[Number]) -> Vec<(&str, String)> {
     let each: Vec<_> = wrong.iter().map(|(one, _)| format!("{} of `{}`", one.printed, one.subject)).collect();
     let longest = wrong.iter().map(|(one, _)| one.value * PERIOD).fold(0.0, f64::max);
     let evidence = format!(
-        "periods of 100 ms: {}; that is {} s and not the {seconds} s that shares are told of",
+        "periods of 100 ms: {}; that is {} s, not the {seconds} s that the shares refer to",
         each.join(", "),
         shown(longest),
     );
     vec![(&first.experiment, evidence)]
 }
 
-/// Of no periods at all, none is a share.
+/// There is no share of zero periods.
 pub fn share_of_nothing(numbers: &[Number], one: &Number) -> Option<String> {
     let periods = |other: &&Number| {
         other.metric == "periods" && other.subject == one.subject && other.conditions == one.conditions
@@ -127,7 +127,7 @@ fn better_than_bare_by_more_than_bare_differs_from_itself_is_suspect() {
         let bare = series("disk bare place=host throughput MB/s", &["448", "458", "504"]);
         [bare, series(&format!("disk podman place={place} throughput MB/s"), values)].concat()
     };
-    // Bare reaches 504 and differs by 56 from itself.
+    // Bare reaches 504 and varies by 56.
     assert_eq!(fired("better than bare", &written("bind", &["560", "600"])), [""; 0]);
     let evidence = fired("better than bare", &written("rw", &["561", "600"]));
     assert!(evidence.len() == 1 && evidence[0].contains("561 MB/s at least"), "{evidence:?}");
@@ -137,7 +137,7 @@ fn better_than_bare_by_more_than_bare_differs_from_itself_is_suspect() {
     };
     assert_eq!(fired("better than bare", &timed("9.5")), [""; 0]);
     assert_eq!(fired("better than bare", &timed("9.49")).len(), 1);
-    // Other work is no control.
+    // Other work is not a control.
     let other = [
         series("run bare work=a wall_time s", &["10.0", "10.5"]),
         series("run docker work=b wall_time s", &["1", "1"]),

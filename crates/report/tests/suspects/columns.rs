@@ -1,22 +1,22 @@
-//! Columns of a table that are copies of one another.
+//! Columns of a table that are copies of each other.
 
 use dunnage_analysis::group::in_groups;
 
 use crate::{Number, fired, joined, number};
 
-/// Fewer equal numbers could be chance, or rounding.
+/// Fewer equal numbers could be chance or rounding.
 const FEWEST: usize = 5;
-/// Conditions that tell columns apart; all others tell rows apart.
+/// Conditions that distinguish columns; all others distinguish rows.
 const COLUMNS: [&str; 3] = ["table", "layers", "place"];
 
-/// The experiment and the name of the column that a number stands in.
+/// The experiment and the column name of a number.
 fn column(one: &Number) -> (&str, String) {
     let mut own = one.conditions.clone();
     own.retain(|(key, _)| COLUMNS.contains(&key.as_str()));
     (&one.experiment, format!("`{}` ({})", one.subject, joined(&own)).replace(" ()", ""))
 }
 
-/// What tells a row from others, the value as printed and its interval.
+/// The row of a number, its value as printed, and its interval.
 fn row(one: &Number) -> (String, &str, Option<[f64; 2]>) {
     let name = format!("{}|{}|{:?}", joined(&one.without(&COLUMNS)), one.metric, one.repetition);
     (name, &one.printed, one.interval)

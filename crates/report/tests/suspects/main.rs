@@ -1,7 +1,7 @@
-//! What is suspect in the numbers that others published? The rules that our own runs obey, applied to their tables.
-//! The tables never change, so what is found in them is a file beside them, `data/reference/suspects.toml`; the
-//! program reads it, and it is compared here with what the rules find. Each rule says what was seen and what
-//! probably made it so; none corrects a number.
+//! What is suspect in published numbers? The rules that dunnage's own runs obey, applied to published tables. The
+//! tables never change, so the findings are in a file, `data/reference/suspects.toml`, which the program reads and
+//! these tests compare with what the rules find. Each rule reports the evidence and the probable cause; none
+//! corrects a number.
 
 mod bounds;
 mod columns;
@@ -16,16 +16,16 @@ use std::path::Path;
 
 use dunnage_report::reference::{Number, Source, Suspect, find, joined, sources};
 
-/// What is suspect, and what probably makes it so.
+/// What is suspect, and its probable cause.
 struct Rule {
     name: &'static str,
     find: Find,
     mechanism: &'static str,
 }
 
-/// How a rule finds what it is about, and what it says of it.
+/// How a rule finds suspects, and the evidence it reports.
 enum Find {
-    /// In one number beside all others.
+    /// In one number, compared with all others.
     Each(fn(&[Number], &Number) -> Option<String>),
     /// In all numbers together, with the experiment of each finding.
     All(fn(&[Number]) -> Vec<(&str, String)>),
@@ -39,57 +39,57 @@ const RULES: &[Rule] = &[
     rule(
         "negative",
         Find::Each(bounds::below_zero),
-        "a difference of two readings of the whole machine, in which what others do outweighs what was to be measured",
+        "a difference of two readings of the whole machine, dominated by other activity",
     ),
     rule(
         "better than bare",
         Find::Each(bounds::better_than_bare_in_a_layer),
-        "writes that never reach the device: a root that is mounted volatile, or the page cache",
+        "writes that never reach the device: a volatile mount, or the page cache",
     ),
     rule(
         "better than bare",
         Find::Each(bounds::better_than_bare_elsewhere),
-        "other programs, another path or another load on the two sides: isolation makes nothing faster",
+        "different programs, paths or loads on the two sides: isolation makes nothing faster",
     ),
     rule(
         "outside its interval",
         Find::Each(bounds::outside_its_interval),
-        "numbers of different rows, or a slip of the pen",
+        "numbers from different rows, or a typing error",
     ),
     rule(
         "window and counters disagree",
         Find::All(bounds::another_window),
-        "counters that were not read at both ends of the window that is stated",
+        "counters not read at both ends of the stated window",
     ),
     rule(
         "window and counters disagree",
         Find::Each(sums::share_of_another_window),
-        "the length that was asked for in place of the one that the counters cover",
+        "the requested length instead of the one that the counters cover",
     ),
     rule(
         "a share of nothing",
         Find::Each(bounds::share_of_nothing),
-        "without a quota nothing is counted: the share does not apply",
+        "nothing is counted without a quota: the share does not apply",
     ),
     rule(
         "columns that are copies",
         Find::All(columns::copies),
-        "one measurement that was printed several times, or copied into a table where another was meant",
+        "one measurement printed several times, or copied in place of another",
     ),
     rule(
         "not what its raw data give",
         Find::Each(recomputed::not_given),
-        "it was computed from rounded numbers, from other ones, or left over from another version",
+        "computed from rounded or different numbers, or left over from another version",
     ),
     rule(
         "parts and whole disagree",
         Find::Each(sums::not_the_sum),
-        "parts of another run, or a sum that was rounded by hand",
+        "parts of another run, or a sum rounded by hand",
     ),
     rule(
         "parts and whole disagree",
         Find::Each(sums::components),
-        "estimates that were not held against the whole",
+        "estimates that were not checked against the whole",
     ),
     rule(
         "two values",
@@ -99,51 +99,47 @@ const RULES: &[Rule] = &[
     rule(
         "linear without a fit",
         Find::Each(pattern::no_line),
-        "a figure for each one is the slope of a line, and these totals show none: too few, too noisy or on another curve",
+        "a figure per container is the slope of a line, and these totals show none: too few, too noisy or not linear",
     ),
     rule(
         "one factor in two columns",
         Find::All(pattern::one_factor),
-        "what the rows have in common makes the difference, not what they are named after",
+        "something that the rows have in common causes the difference, not what they are named after",
     ),
     rule(
         "a sign that flips",
         Find::All(pattern::flips),
-        "something that was not varied, such as where files lie on the disk, or intervals that are too narrow",
+        "something that was not varied, such as the position of files on the disk, or intervals that are too narrow",
     ),
     rule(
         "load that cannot be divided",
         Find::All(sums::undivided_connections),
-        "the load generator opens as many for each thread and no more",
+        "the load generator opens the same number for each thread",
     ),
     rule(
         "no raw data",
         Find::Each(recomputed::without_data),
-        "a claim without a measurement, or of a measurement against a quotation",
+        "a claim without a measurement, or a comparison of a measurement with a quotation",
     ),
     rule(
         "interval too narrow",
         Find::Each(spread::narrower_than_student),
-        "the quantile of a normal distribution in place of Student's, or a spread that was taken too small",
+        "the quantile of a normal distribution instead of Student's, or an underestimated spread",
     ),
     rule(
         "interval too narrow",
         Find::All(spread::disagreements),
-        "intervals too narrow for so few repetitions, or a machine that changed between the two",
+        "intervals too narrow for so few repetitions, or a machine that changed in between",
     ),
     rule(
         "difference within the noise",
         Find::Each(spread::within_the_noise),
         "too few repetitions for a difference of this size",
     ),
-    rule(
-        "a single run",
-        Find::All(spread::single_runs),
-        "nobody knows how far a second run would have been off",
-    ),
+    rule("a single run", Find::All(spread::single_runs), "the deviation of a second run is unknown"),
 ];
 
-/// Everything that the rules find in a source, by experiment in the order of its list.
+/// Everything that the rules find in a source, by experiment, in the order of its list.
 fn suspects(source: &Source) -> Vec<Suspect> {
     let mut all = found(&source.numbers);
     all.sort_by_key(|one| source.experiments.iter().position(|name| *name == one.experiment));
@@ -180,7 +176,7 @@ fn named(number: &Number) -> String {
     format!("{} of `{}` ({conditions})", number.metric, number.subject)
 }
 
-/// The same with its number and unit as printed; plain numbers have none.
+/// The same with its number and unit as printed; plain numbers have no unit.
 fn told(number: &Number) -> String {
     match number.unit.as_str() {
         "ratio" | "count" => format!("{} is {}", named(number), number.printed),
@@ -198,7 +194,7 @@ fn repetitions(numbers: &[Number], of: &Number, conditions: &[(String, String)])
     numbers.iter().filter(is_one).map(|one| one.value).collect()
 }
 
-/// One step in the last digit that was printed: rounding and cutting move a number by no more.
+/// One step in the last printed digit: rounding and truncation move a number by no more.
 fn last_digit(number: &Number) -> f64 {
     let decimals = number.printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     10f64.powi(-(decimals as i32))
@@ -216,7 +212,7 @@ fn range(values: &[f64]) -> [f64; 2] {
     ]
 }
 
-/// A number as a person would write it: four digits at least, no zeros behind.
+/// A number in short form: at least four digits, no trailing zeros.
 fn shown(value: f64) -> String {
     let decimals = (3 - value.abs().max(1e-9).log10().floor() as i32).clamp(0, 9) as usize;
     let text = format!("{value:.decimals$}");
@@ -252,7 +248,7 @@ pub fn series(words: &str, printed: &[&str]) -> Vec<Number> {
     (1..).zip(printed).map(|(repetition, value)| number(words, repetition, value)).collect()
 }
 
-/// What the rules of this name say.
+/// The evidence of the rules with this name.
 pub fn fired(rule: &str, numbers: &[Number]) -> Vec<String> {
     assert!(RULES.iter().any(|one| one.name == rule), "no rule is called {rule}");
     found(numbers).into_iter().filter(|one| one.rule == rule).map(|one| one.evidence).collect()
@@ -264,7 +260,7 @@ fn a_last_digit_is_as_large_as_its_place() {
     assert_eq!(last_digit(&number("x docker a=1 wall_time ms", 0, "308")), 1.0);
 }
 
-/// What the program says is what the rules find; `DUNNAGE_BLESS=1` writes it.
+/// The program says what the rules find; `DUNNAGE_BLESS=1` writes it.
 #[test]
 #[expect(
     clippy::disallowed_methods,
@@ -289,9 +285,9 @@ fn the_file_of_suspects_holds_what_the_rules_find() {
     }
 }
 
-/// What the rules find in the published tables. Each finding was checked by hand against what the cautions of its
-/// source say, of which a part stands beside it; that a docker exec is 1.1 % quicker than bare, and a sum of 9.5
-/// MB, are in none.
+/// What the rules find in the published tables. Each finding was checked by hand against the cautions of its source,
+/// and part of the caution is quoted here; that a docker exec is 1.1 % faster than bare, and a sum of 9.5 MB, are in
+/// none of them.
 #[test]
 fn the_published_tables_have_the_faults_that_their_cautions_tell() {
     let expected = [

@@ -1,5 +1,5 @@
-//! What several numbers show together: a figure per container without a line behind it, one factor in two columns,
-//! and signs that flip.
+//! Patterns of several numbers: a figure per container without a linear trend, one factor in two columns, and signs
+//! that flip.
 
 use dunnage_analysis::group::in_groups;
 
@@ -7,20 +7,20 @@ use crate::spread::{at_least, half_width};
 use crate::student::{at_five_percent, difference};
 use crate::{Number, fired, joined, mean, number, repetitions, series, shown};
 
-/// Figures for each one of many, and the totals that they are made of.
+/// Figures per container, and the totals from which they are computed.
 const PER: [(&str, &str); 2] =
     [("launch_per_container", "launch_total"), ("used_per_container", "used_delta")];
 const COUNT: &str = "containers";
 
-/// A figure per container claims that totals lie on a line; where they were taken at three counts or more, a fit
-/// says whether they do. Least squares with Student's t for the slope.
+/// A figure per container claims that totals are on a line. With totals at three counts or more, a fit shows whether
+/// they are: least squares, with Student's t for the slope.
 pub fn no_line(numbers: &[Number], claim: &Number) -> Option<String> {
     let (_, total) = PER.iter().find(|(per, _)| *per == claim.metric)?;
     let of = |one: &&Number, metric: &str| {
         (&one.experiment, &one.subject, one.metric.as_str()) == (&claim.experiment, &claim.subject, metric)
             && one.without(&[COUNT]) == claim.without(&[COUNT])
     };
-    // A figure at each count is told once.
+    // Figures at several counts are reported once.
     if claim.condition("vs").is_some()
         || !std::ptr::eq(numbers.iter().find(|one| of(one, &claim.metric))?, claim)
     {
@@ -34,7 +34,7 @@ pub fn no_line(numbers: &[Number], claim: &Number) -> Option<String> {
     let list = |all: Vec<String>| all.join(", ");
     (slope.abs() <= error).then(|| {
         format!(
-            "{total} of `{}` is {} {unit} at {} containers: a line through them rises by {} {unit} per container, known to ±{} at 95 %",
+            "{total} of `{}` is {} {unit} at {} containers: the fitted line rises by {} {unit} per container, ±{} at 95 %",
             claim.subject,
             list(totals.iter().map(|one| one.printed.clone()).collect()),
             list(points.iter().map(|point| point.0.to_string()).collect()),
@@ -45,7 +45,7 @@ pub fn no_line(numbers: &[Number], claim: &Number) -> Option<String> {
     })
 }
 
-/// The slope of the line of least squares, and half of its interval at 95 %; none of fewer than three points.
+/// The slope of the least-squares line, and half its 95 % interval; none for fewer than three points.
 fn slope(points: &[(f64, f64)]) -> Option<[f64; 2]> {
     let freedom = points.len().checked_sub(2).filter(|free| *free > 0)? as f64;
     let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
@@ -56,14 +56,14 @@ fn slope(points: &[(f64, f64)]) -> Option<[f64; 2]> {
     Some([slope, at_five_percent(freedom) * (rest / freedom / across).sqrt()])
 }
 
-/// A difference between two subjects that two rows show alike, as a factor, belongs to what the rows have in common
-/// and not to what tells them apart. Both factors are known to differ from one, and not from each other.
+/// A factor between two subjects that is the same in two rows belongs to what the rows have in common, not to what
+/// distinguishes them. Both factors are known to differ from one, but not from each other.
 pub fn one_factor(numbers: &[Number]) -> Vec<(&str, String)> {
     let raw = numbers.iter().filter(|one| one.repetition == Some(1));
     let cells: Vec<(&Number, Vec<f64>)> = raw
         .map(|one| (one, repetitions(numbers, one, &one.conditions).iter().map(|value| value.ln()).collect()))
         .collect();
-    // By experiment, row and metric: the quotient of each two subjects.
+    // By experiment, row and metric: the ratio of each pair of subjects.
     let mut quotients = Vec::new();
     for (at, (one, own)) in cells.iter().enumerate() {
         for (other, against) in &cells[at + 1..] {
@@ -101,8 +101,8 @@ pub fn one_factor(numbers: &[Number]) -> Vec<(&str, String)> {
     found
 }
 
-/// Two places of which one subject is shown to be quicker in the one and another subject in the other, in more rows
-/// than chance gives. Pairs of measurements are told apart by the intervals that were printed.
+/// Two places, in one of which one subject is faster, and in the other another subject, in more rows than chance
+/// explains. Pairs of measurements are compared by their printed intervals.
 pub fn flips(numbers: &[Number]) -> Vec<(&str, String)> {
     const PLACE: &str = "place";
     let placed = numbers.iter().filter(|one| one.interval.is_some() && one.condition(PLACE).is_some());
@@ -133,7 +133,7 @@ pub fn flips(numbers: &[Number]) -> Vec<(&str, String)> {
                         continue;
                     };
                     asked += 1;
-                    // Each two of them, and each in either direction, 2.5 % a side.
+                    // Each pair in both directions, 2.5 % on each side.
                     chance = chance.max((pairs.len() * (pairs.len() - 1)) as f64 * 0.025 * 0.025);
                     if least.2 < -1.0 && most.2 > 1.0 {
                         let words = |place: &Option<&str>| place.unwrap_or_default().to_owned();
@@ -176,10 +176,10 @@ fn a_figure_per_container_needs_a_line() {
     assert_eq!(
         evidence,
         [
-            "launch_total of `docker` is 2.00, 7.76, 10.70 s at 10, 20, 50 containers: a line through them rises by 0.1899 s per container, known to ±1.214 at 95 %"
+            "launch_total of `docker` is 2.00, 7.76, 10.70 s at 10, 20, 50 containers: the fitted line rises by 0.1899 s per container, ±1.214 at 95 %"
         ]
     );
-    // Two points are always on a line, and these are.
+    // Two points are always on a line, and these three are.
     for fine in [&[("10", "2.00"), ("20", "7.76")][..], &[("10", "1.04"), ("20", "2.05"), ("50", "5.28")]] {
         assert_eq!(fired("linear without a fit", &totals(fine)), [""; 0]);
     }
@@ -205,7 +205,7 @@ fn a_difference_that_two_rows_share_is_of_neither() {
             "rate of `bridge` is 0.9171 times that of `host` with endpoint=network, and 0.9214 times with endpoint=disk"
         ]
     );
-    // Another factor, and none that is known.
+    // Another factor, and one that is not known to differ from 1.
     assert_eq!((table(["2965.71", "2971.72", "2926.30"]), table(["4291", "4235", "4349"])), (vec![], vec![]));
 }
 
@@ -234,6 +234,6 @@ fn a_sign_that_flips_from_subject_to_subject_is_told() {
             "wall_time in layer19 against layer0 (op=read) is -0.5 s with `docker:storage=fuse` and +0.23 s with `docker:storage=overlay2`; so in 1 of 1 pairs of places"
         ]
     );
-    // The same way, and no way that is known.
+    // The same direction, and no known direction.
     assert_eq!((table(10.55), table(10.02)), (vec![], vec![]));
 }

@@ -1,11 +1,11 @@
-//! Means, ratios, differences and percentages that the numbers behind them do not give.
+//! Means, ratios, differences and percentages that do not follow from their raw numbers.
 //!
-//! Rounding and cutting move a number by less than one step of its last digit; what is farther off was computed from
-//! something else. Deliberately absent: numbers that quote others (`basis=…`) and have nothing behind them here.
+//! Rounding and truncation move a number by less than one step of its last digit; a number that is further off was
+//! computed from something else. Deliberately absent: quoted numbers (`basis=…`), which have no raw data here.
 
 use crate::{Number, fired, last_digit, mean, number, range, repetitions, series, shown, told};
 
-/// Whatever is not what the numbers behind it give.
+/// A number that does not follow from its raw numbers.
 pub fn not_given(numbers: &[Number], one: &Number) -> Option<String> {
     let given = match one.condition("vs") {
         Some(_) => derived(numbers, one).and_then(Result::err)?,
@@ -14,15 +14,15 @@ pub fn not_given(numbers: &[Number], one: &Number) -> Option<String> {
     Some(format!("{}, and {given}", told(one)))
 }
 
-/// A derived number with nothing behind it. Who quotes says so; whoever does not has data.
+/// A derived number without raw numbers, unless it is marked as a quotation.
 pub fn without_data(numbers: &[Number], one: &Number) -> Option<String> {
     let against = one.condition("vs").filter(|_| one.condition("basis").is_none())?;
     let has_none = Formula::of(&one.metric).is_some() && derived(numbers, one).is_none();
-    has_none.then(|| format!("{} against `{against}`: no numbers in the tables are behind it", told(one)))
+    has_none.then(|| format!("{} against `{against}`: no numbers in the tables support it", told(one)))
 }
 
-/// A mean, smallest or largest value, or standard deviation of repetitions that stand in the table: what these
-/// give, where it is something else.
+/// A mean, smallest or largest value, or standard deviation of repetitions in the table: what these give, if it
+/// differs.
 fn aggregate(numbers: &[Number], one: &Number) -> Option<String> {
     if one.repetition.is_some() {
         return None;
@@ -44,7 +44,7 @@ fn aggregate(numbers: &[Number], one: &Number) -> Option<String> {
     is_off(one, given, given).then(|| format!("its {} repetitions give {}", all.len(), shown(given)))
 }
 
-/// What a derived number says of two others.
+/// How a derived number relates two others.
 #[derive(Clone, Copy)]
 enum Formula {
     Ratio,
@@ -56,7 +56,7 @@ enum Formula {
 }
 
 impl Formula {
-    /// The formula of a metric, and the metric of which it is told; none where any is meant.
+    /// The formula of a metric, and the metric it applies to; none if it applies to any.
     fn of(metric: &str) -> Option<(Formula, Option<&str>)> {
         match metric {
             "ratio" => Some((Formula::Ratio, None)),
@@ -85,7 +85,7 @@ impl Formula {
     }
 }
 
-/// Whether any two numbers give a derived one, else what the nearest ones give; none where there are no two.
+/// Whether any two numbers give a derived one, or else what the nearest ones give; none without a pair.
 fn derived(numbers: &[Number], one: &Number) -> Option<Result<(), String>> {
     let (formula, metric) = Formula::of(&one.metric)?;
     let own = sides(numbers, one, metric, |other| other.subject == one.subject && is_of(other, one));
@@ -113,14 +113,14 @@ fn derived(numbers: &[Number], one: &Number) -> Option<Result<(), String>> {
     nearest.map(|(_, told)| Err(told))
 }
 
-/// Whether a derived number shares its conditions with what it was derived from; how that was read may be left
-/// unsaid.
+/// Whether a derived number shares its conditions with its raw numbers, except for the way of reading, which it may
+/// omit.
 fn is_of(other: &Number, one: &Number) -> bool {
     let told = one.without(&["vs", "where"]);
     other.conditions == told || other.without(&["instrument"]) == told
 }
 
-/// A quantity behind a derived number: the mean of its repetitions, or what rounding leaves of a printed mean.
+/// A quantity behind a derived number: the mean of its repetitions, or the range of a rounded mean.
 struct Side<'a> {
     of: &'a Number,
     low: f64,
@@ -168,7 +168,7 @@ fn baselines<'a>(numbers: &'a [Number], one: &Number, upper: &Number) -> Vec<Sid
     };
     let same_place = |side: &Side<'_>| side.of.subject == upper.subject;
     let mut all = sides(numbers, one, Some(&upper.metric), fits);
-    // A place of the same subject goes before that of another.
+    // A place of the same subject takes precedence over that of another.
     if all.iter().any(same_place) {
         all.retain(same_place);
     }
@@ -202,7 +202,7 @@ fn ratios_and_percentages_are_computed_again_from_the_raw_values() {
         ["ratio of `docker` (w=a) is 237 x, and wall_time gives 235.4 (`docker` against `bare`)"]
     );
     assert_eq!((against("overhead", "304.7").len(), against("overhead", "304.9").len()), (0, 1));
-    // A factor of 235 is two orders of magnitude, cut or rounded, and not four.
+    // A factor of 235 is two orders of magnitude, truncated or rounded, and not four.
     assert_eq!(["2", "3", "4"].map(|orders| against("orders_of_magnitude", orders).len()), [0, 0, 1]);
     assert_eq!((against("overhead_pct", "23438").len(), against("overhead_pct", "25").len()), (0, 1));
     assert_eq!(
@@ -221,7 +221,7 @@ fn printed_means_are_known_up_to_their_last_digit() {
             &[one, other, number("m docker c=5;vs=podman ratio ratio", 0, printed)],
         )
     };
-    // Between 123.5 / 9.55 and 124.5 / 9.45, a step of the last digit more on either side.
+    // Between 123.5 / 9.55 and 124.5 / 9.45, with a step of the last digit on each side.
     for fine in ["13", "12", "14"] {
         assert_eq!(claim(fine), [""; 0], "{fine}");
     }
@@ -266,9 +266,7 @@ fn what_vs_names_is_a_subject_a_place_or_a_condition() {
 #[test]
 fn a_claim_without_numbers_is_suspect_and_a_quotation_is_none() {
     let claim = |conditions: &str| [number(&format!("call docker {conditions} ratio ratio"), 0, "1640")];
-    assert!(
-        fired("no raw data", &claim("op=x;vs=call"))[0].ends_with("no numbers in the tables are behind it")
-    );
+    assert!(fired("no raw data", &claim("op=x;vs=call"))[0].ends_with("no numbers in the tables support it"));
     assert_eq!(fired("no raw data", &claim("op=x;vs=call;basis=literature")), [""; 0]);
 }
 

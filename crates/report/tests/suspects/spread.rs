@@ -1,18 +1,18 @@
-//! What is said with too little behind it: intervals that are too narrow for their number of repetitions,
-//! differences that lie within the noise, and claims that rest on a single run.
+//! Claims with too little data: intervals too narrow for their number of repetitions, differences within the noise,
+//! and claims from a single run.
 
 use dunnage_analysis::group::in_groups;
 
 use crate::{Number, fired, last_digit, mean, named, number, repetitions, series, shown, student};
 
-/// An interval at 95 % that is narrower than Student's of the repetitions in the table.
+/// A 95 % interval that is narrower than Student's for the repetitions in the table.
 pub fn narrower_than_student(numbers: &[Number], one: &Number) -> Option<String> {
     let [low, high] = one.interval?;
     let raw = repetitions(numbers, one, &one.without(&["stat"]));
     let needed = student::half_width(&raw)?;
     (half_width(one) < needed).then(|| {
         format!(
-            "{}: its interval reaches {} {unit} to either side, and {} repetitions that differ as these do need {} {unit}",
+            "{}: its interval reaches {} {unit} to each side; {} repetitions with this spread need {} {unit}",
             named(one),
             shown((high - low) / 2.0),
             raw.len(),
@@ -22,19 +22,17 @@ pub fn narrower_than_student(numbers: &[Number], one: &Number) -> Option<String>
     })
 }
 
-/// Half the width of an interval. Each end is known up to half a step of its last digit, which is not known better
-/// than the value's.
+/// Half the width of an interval. Each end is known to half a step of its last digit, and not better than the value.
 pub fn half_width(one: &Number) -> f64 {
     one.interval.map_or(0.0, |[low, high]| (high - low) / 2.0 + last_digit(one) / 2.0)
 }
 
-/// What is the same whatever a condition says: in a directory of the host the number of the image's layers changes
-/// nothing.
+/// Conditions without influence: the number of the image's layers changes nothing in a directory of the host.
 const REPEATED: [(&str, &str, &str, &str); 1] = [("layers", "place", "bind", "layers")];
 
-/// Where the repetitions are not known, an interval is judged by how often two measurements of one thing lie
-/// farther apart than the root of the sum of their squared half widths: in at most 5 % of pairs. How many more
-/// would be chance is told by the binomial distribution.
+/// If the repetitions are unknown, an interval is judged by how often two measurements of one quantity are further
+/// apart than the root of the sum of their squared half widths: in at most 5 % of pairs. The binomial distribution
+/// says how many more may be chance.
 pub fn disagreements(numbers: &[Number]) -> Vec<(&str, String)> {
     REPEATED
         .iter()
@@ -62,8 +60,8 @@ fn disagreement(numbers: &[Number], experiment: &str, fixed: (&str, &str), over:
     let chance = at_least(apart, pairs, 0.05);
     (pairs > 0 && chance < 0.05).then(|| {
         format!(
-            "with {}={}, where {over} change nothing, {apart} of {pairs} pairs of measurements lie farther apart than their \
-             intervals of 95 % allow; by chance that happens in {:.1} % of tables",
+            "with {}={}, where {over} change nothing, {apart} of {pairs} pairs of measurements are farther apart than their \
+             95 % intervals allow; by chance that happens in {:.1} % of tables",
             fixed.0,
             fixed.1,
             chance * 100.0
@@ -82,7 +80,7 @@ pub fn at_least(many: usize, count: usize, p: f64) -> f64 {
     1.0 - below
 }
 
-/// A difference that is claimed, of means whose repetitions allow it to be zero.
+/// A claimed difference of means whose repetitions allow it to be zero.
 pub fn within_the_noise(numbers: &[Number], claim: &Number) -> Option<String> {
     const WHERE: [&str; 2] = ["place", "vs"];
     if !["overhead_pct", "difference_pct"].contains(&claim.metric.as_str()) {
@@ -101,7 +99,7 @@ pub fn within_the_noise(numbers: &[Number], claim: &Number) -> Option<String> {
     let (difference, error) = student::difference(&values, &controls)?;
     (difference.abs() <= error).then(|| {
         format!(
-            "{} is {} %, which is {} {unit}; {} and {} repetitions know it to ±{} {unit} at 95 %",
+            "{} is {} %, which is {} {unit}; {} and {} repetitions give ±{} {unit} at 95 %",
             named(claim),
             claim.printed,
             shown(mean(&values) - mean(&controls)),
@@ -113,7 +111,7 @@ pub fn within_the_noise(numbers: &[Number], claim: &Number) -> Option<String> {
     })
 }
 
-/// How many numbers of each experiment nobody took a second time.
+/// How many numbers of each experiment were measured only once.
 pub fn single_runs(numbers: &[Number]) -> Vec<(&str, String)> {
     let is_single = |one: &&Number| match one.repetition {
         Some(1) => repetitions(numbers, one, &one.conditions).len() == 1,

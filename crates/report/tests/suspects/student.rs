@@ -1,23 +1,22 @@
-//! How far may a mean of few values be off? Student's t, for checking intervals that others printed; our own
-//! verdicts rest on medians and need no shape.
+//! The uncertainty of a mean of few values: Student's t, to check published intervals. Verdicts of dunnage rest on
+//! medians and assume no distribution.
 //!
-//! With t = √ν·tan θ the density becomes cos^(ν−1) θ, so that its distribution is a quotient of two integrals over
-//! an angle, for any ν > 0 (Student 1908; Abramowitz and Stegun 26.7.3 and 26.7.4 are these integrals for whole ν).
+//! With t = √ν·tan θ the density becomes cos^(ν−1) θ, so its distribution is a quotient of two integrals over an
+//! angle, for any ν > 0 (Student 1908; Abramowitz and Stegun 26.7.3 and 26.7.4 are these integrals for whole ν).
 
 use std::f64::consts::FRAC_PI_2;
 
-/// Steps of Simpson's rule: the integrand is smooth, and more change nothing in the ninth digit.
+/// Steps of Simpson's rule: the integrand is smooth, and more steps do not change the ninth digit.
 const STEPS: usize = 2000;
 
-/// The probability that Student's t with these degrees of freedom lies between −t and t.
+/// The probability that Student's t with these degrees of freedom is between −t and t.
 pub fn within(t: f64, freedom: f64) -> f64 {
     let angle = (t.max(0.0) / freedom.sqrt()).atan();
-    // Where the exponent is below zero the end of the quarter turn is a pole; few enough degrees are asked for
-    // nowhere.
+    // If the exponent is below zero, the end of the quarter turn is a pole; no caller has so few degrees.
     integral(angle, freedom - 1.0) / integral(FRAC_PI_2, freedom - 1.0)
 }
 
-/// The t beyond which, on either side, it lies with a probability of 5 %.
+/// The t that it exceeds, on either side, with a probability of 5 %.
 pub fn at_five_percent(freedom: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while within(high, freedom) < 0.95 {
@@ -37,8 +36,8 @@ fn integral(to: f64, exponent: f64) -> f64 {
     (at(0) + inner.sum::<f64>() + at(STEPS)) * step / 3.0
 }
 
-/// The difference of two means and its error at 5 %, for spreads that need not be alike (Welch 1947); none where a
-/// side has fewer than two values or no spread at all.
+/// The difference of two means and its error at 5 %, for spreads that may differ (Welch 1947); none if a side has
+/// fewer than two values, or no spread.
 pub fn difference(one: &[f64], other: &[f64]) -> Option<(f64, f64)> {
     let ([mean, error], [other_mean, other_error]) = (moments(one)?, moments(other)?);
     let both = error + other_error;
@@ -46,13 +45,13 @@ pub fn difference(one: &[f64], other: &[f64]) -> Option<(f64, f64)> {
     (both > 0.0).then(|| (mean - other_mean, at_five_percent(both.powi(2) / shares) * both.sqrt()))
 }
 
-/// Half the width of the interval for a mean at 95 %.
+/// Half the width of the 95 % interval of a mean.
 pub fn half_width(values: &[f64]) -> Option<f64> {
     let [_, error] = moments(values)?;
     Some(at_five_percent((values.len() - 1) as f64) * error.sqrt())
 }
 
-/// Mean, and the square of its standard error.
+/// The mean, and the square of its standard error.
 fn moments(values: &[f64]) -> Option<[f64; 2]> {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -60,7 +59,7 @@ fn moments(values: &[f64]) -> Option<[f64; 2]> {
     (values.len() > 1).then(|| [mean, squares / (count - 1.0) / count])
 }
 
-/// Any table of the distribution has these.
+/// Values from any table of the distribution.
 #[test]
 fn quantiles_are_those_of_the_tables() {
     for (freedom, t) in

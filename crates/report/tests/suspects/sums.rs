@@ -1,14 +1,14 @@
-//! Numbers of one table that deny each other: parts and their whole, one quantity with two values, loads that
-//! cannot be divided, and shares of another window.
+//! Contradictions within a table: parts and their whole, one quantity with two values, loads that cannot be divided,
+//! and shares of another window.
 
 use dunnage_analysis::group::in_groups;
 
 use crate::{Number, fired, last_digit, number, series, shown, told};
 
-/// A whole and its parts, each of which stands in the same conditions; how they were read may differ.
+/// A whole and its parts in the same conditions; the way of reading may differ.
 const PARTS: [(&str, [&str; 2]); 1] = [("supervisor_plus_containers", ["supervisor_rss", "cgroup_total"])];
 
-/// A whole that its parts do not give, rounding and cutting aside.
+/// A whole that is not the sum of its parts, apart from rounding and truncation.
 pub fn not_the_sum(numbers: &[Number], whole: &Number) -> Option<String> {
     let (_, parts) = PARTS.iter().find(|(name, _)| *name == whole.metric)?;
     let containers = whole.condition("containers");
@@ -31,7 +31,7 @@ pub fn not_the_sum(numbers: &[Number], whole: &Number) -> Option<String> {
     })
 }
 
-/// Parts that are told by name (`component=…`), from the least to the most, and a whole that lies outside.
+/// Named parts (`component=…`), from the least to the most, and a whole outside their sum.
 pub fn components(numbers: &[Number], whole: &Number) -> Option<String> {
     let is_part = |one: &&Number| {
         one.metric == format!("{}_component", whole.metric)
@@ -61,7 +61,7 @@ pub fn components(numbers: &[Number], whole: &Number) -> Option<String> {
     })
 }
 
-/// One quantity that a document tells twice, in a table and in its text, with another value.
+/// One quantity with different values in the table and in the text of a document.
 pub fn told_otherwise(numbers: &[Number], one: &Number) -> Option<String> {
     let place = one.condition("where")?;
     let is_same = |other: &&Number| {
@@ -76,7 +76,7 @@ pub fn told_otherwise(numbers: &[Number], one: &Number) -> Option<String> {
         .then(|| format!("{} in the {place} and {} {} in the table", told(one), other.printed, other.unit))
 }
 
-/// Each thread of a load generator has as many connections as the others.
+/// Each thread of a load generator has the same number of connections.
 pub fn undivided_connections(numbers: &[Number]) -> Vec<(&str, String)> {
     let load = |one: &Number| -> Option<[u32; 2]> {
         let of = |key| one.condition(key)?.parse().ok();
@@ -100,7 +100,7 @@ pub fn undivided_connections(numbers: &[Number]) -> Vec<(&str, String)> {
     told.collect()
 }
 
-/// Throttled time as a share of the window that was named, where the periods cover another one.
+/// Throttled time as a share of the stated window, if the periods cover another one.
 pub fn share_of_another_window(numbers: &[Number], share: &Number) -> Option<String> {
     let of = |metric: &str| {
         let is_one = |one: &&Number| {
@@ -191,7 +191,7 @@ fn one_quantity_has_one_value() {
         )
     };
     assert!(twice(";where=headline", "25")[0].ends_with("is 25 % in the headline and 11.0 % in the table"));
-    // Rounded, or of something else.
+    // Rounded, or a share of something else.
     assert_eq!((twice(";where=headline", "11"), twice(";x=1;where=headline", "25")), (vec![], vec![]));
 }
 
