@@ -38,7 +38,10 @@ fn send(child: &Child, signal: i32) {
 
 fn nothing_is_left(dunnage: &Dunnage, ran: &Ran) {
     assert_eq!(ran.code, 5, "{ran}");
-    assert!(ran.stderr.contains("interrupted; the samples are kept: continue with `dunnage resume "), "{ran}");
+    assert!(
+        ran.stderr.contains("interrupted; the samples are kept: continue with `dunnage resume "),
+        "{ran}"
+    );
     let recorded = record::load(&dunnage.directory()).expect("a run directory");
     assert!(!recorded.cut && recorded.damaged == 0);
     assert_eq!(left::of_run(&recorded.run), Vec::<String>::new(), "{ran}");

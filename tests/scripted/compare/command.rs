@@ -110,7 +110,11 @@ fn several_runs_and_directories_of_runs_are_sides() {
 fn what_cannot_be_compared_is_one_clear_error() {
     let other = ("other", "-s b=fake --rounds 12 --seed 9");
     let dunnage = measured(&[BEFORE, other]);
-    refused(&dunnage.run("compare DIR-before DIR-other"), 1, "the old and the new side have no cell in common");
+    refused(
+        &dunnage.run("compare DIR-before DIR-other"),
+        1,
+        "the old and the new side have no cell in common",
+    );
     refused(&dunnage.run("compare DIR-before DIR-nowhere"), 1, "is not a run directory");
     let samples = dunnage.directory().with_file_name("run-other").join("samples.jsonl");
     let text = fs::read_to_string(&samples).expect("samples");

@@ -167,10 +167,7 @@ fn a_run_without_samples_has_no_pictures_and_says_so() {
     for format in ["svg", "png"] {
         let ran = dunnage.run(&format!("report DIR --format {format} -o DIR.pictures"));
         assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{ran}");
-        assert!(
-            ran.stderr.starts_with("error: ") && ran.stderr.contains("nothing to draw"),
-            "{ran}"
-        );
+        assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains("nothing to draw"), "{ran}");
         assert!(ran.stderr.contains("\n\nhint: "), "{ran}");
         assert!(!pictures.exists(), "{format}");
     }
@@ -187,7 +184,10 @@ fn what_has_no_place_in_a_format_is_refused() {
     for format in ["csv", "gobench", "openmetrics", "bmf", "github-benchmark", "svg", "png"] {
         for extra in ["--reference", "--job 2s"] {
             let ran = dunnage.run(&format!("report DIR --format {format} -o DIR.out {extra}"));
-            assert!(ran.code == 2 && ran.stderr.contains("only the measurements of the run"), "{format} {extra}: {ran}");
+            assert!(
+                ran.code == 2 && ran.stderr.contains("only the measurements of the run"),
+                "{format} {extra}: {ran}"
+            );
             assert!(!dunnage.directory().with_extension("out").exists());
         }
     }

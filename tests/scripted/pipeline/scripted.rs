@@ -162,7 +162,8 @@ fn samples_that_cannot_be_shown_have_a_place() {
     let mut run = dunnage.command("run start -s a=fake --rounds 2 -o DIR");
     let full = fs::File::options().write(true).open("/dev/full").expect("a device of Linux");
     let ran = crate::dunnage::finished(run.stdout(full).output().expect("the program starts"));
-    let place = format!("error: the samples are in `{}`, but cannot be shown: ", dunnage.directory().display());
+    let place =
+        format!("error: the samples are in `{}`, but cannot be shown: ", dunnage.directory().display());
     assert!(ran.code == 1 && ran.stderr.contains(&place), "{ran}");
     assert_eq!(dunnage.run("report DIR").code, 0);
 }
