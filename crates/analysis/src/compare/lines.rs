@@ -37,7 +37,7 @@ pub struct Line {
     pub settings: Vec<InSetting>,
     /// Over all settings that have values on both sides.
     pub together: Option<Together>,
-    /// What follows.
+    /// The conclusion.
     pub verdict: Kind,
     /// The reason, with sizes on the scale of `together`; none if nothing was decided.
     pub ruling: Option<Ruling>,

@@ -30,7 +30,7 @@ pub struct Metric {
     pub unit: Unit,
     /// Which values are better.
     pub better: Better,
-    /// Whether it is decided upon.
+    /// Whether it gets verdicts.
     pub weight: Weight,
     /// The smallest difference that matters, unless the user sets another.
     pub margin: Margin,

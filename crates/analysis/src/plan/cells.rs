@@ -22,7 +22,7 @@ pub enum Ladder {
 pub struct Entry {
     /// Its name in tables; distinct among the subjects.
     pub label: String,
-    /// What it is.
+    /// The subject as asked for.
     #[serde(rename = "subject")]
     pub spec: Spec,
     /// Its layer.

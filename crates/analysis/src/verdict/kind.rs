@@ -77,12 +77,12 @@ impl Kind {
         }
     }
 
-    /// Whether it is a difference for the worse.
+    /// Whether it is a change for the worse.
     pub const fn is_worse(self) -> bool {
         matches!(self, Kind::Slower | Kind::Worse)
     }
 
-    /// Whether it is a difference for the better.
+    /// Whether it is a change for the better.
     pub const fn is_better(self) -> bool {
         matches!(self, Kind::Faster | Kind::Better)
     }

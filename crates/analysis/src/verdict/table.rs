@@ -63,7 +63,7 @@ impl Column {
     }
 }
 
-/// What stands in a row below a column.
+/// An item of a row.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Item {
