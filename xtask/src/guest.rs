@@ -145,7 +145,7 @@ fn extract(package: &Path, to: &Path, patterns: &[&str]) -> Result<()> {
         .spawn()
         .context("cannot run `dpkg-deb`")?;
     let archive = unpacker.stdout.take().context("no standard output")?;
-    // GNU tar complains about a pattern without a match, but kernels differ in what is built in.
+    // GNU tar exits with 2 if a pattern has no match, which is normal, because kernels differ in what is built in.
     let status = Command::new("tar")
         .args(["-x", "--no-same-owner", "--wildcards", "-C"])
         .arg(to)

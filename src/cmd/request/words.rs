@@ -30,7 +30,7 @@ pub fn experiments(names: &[Typed]) -> Result<Vec<&'static str>> {
     Ok(distinct(known.collect::<Result<Vec<_>>>()?))
 }
 
-/// The experiment of this name, one of `all` given ones. A name that resembles none may be meant as a command.
+/// The experiment of this name; `all` has all given names. A name that resembles no experiment may be meant as a command.
 fn experiment_named(name: &Typed, all: &[Typed]) -> Result<&'static Experiment> {
     experiment::find(&name.text).ok_or_else(|| {
         let names = || experiment::ALL.iter().map(|experiment| experiment.name);
