@@ -43,8 +43,8 @@ pub fn changes(values: &[f64], cuts: Option<&[usize]>, level: Alpha, rng: &mut R
     found
 }
 
-/// The minimum number of values to find a change at a level: of so many values, only two orders in as many as
-/// the level allows have the smaller half at one end.
+/// The minimum number n of values to find a change at a level: the share of orders that keep the smaller half
+/// at one end, 2 ÷ C(n, ⌊n/2⌋), must not exceed it.
 pub fn fewest(level: Alpha) -> usize {
     let mut orders = 1.0;
     let mut count = 1;

@@ -108,8 +108,8 @@ static FLOOR_KEYS: [Key; 15] = [
     BURST,
     NET,
     Key::choice("seccomp", &["default", "off"]).meaning(
-        "`default`: the same verdicts as the profile that this machine's engine gives its runtime, or as \
-         Docker's default profile",
+        "`default`: a filter with the same effect as the profile that this machine's engine gives its runtime, \
+         or else as Docker's default profile",
     ),
     PID,
     Key::choice("userns", &["host", "private"]).meaning(
@@ -148,7 +148,7 @@ static RUNTIME_KEYS: [Key; 7] = [
     BIN_OF_RUNTIME,
     NET,
     Key::choice("seccomp", &["default", "off"]).meaning(
-        "`default`: the profile that this machine's engine gives its runtime, or Docker's default profile",
+        "`default`: the profile that this machine's engine gives its runtime, or else Docker's default profile",
     ),
     PID,
 ];
@@ -176,7 +176,7 @@ static CONTAINERD_KEYS: [Key; 10] = [
         .meaning("`small` (default): only the probe"),
     Key::of("bin", Values::Path).meaning("path of another build of `ctr`"),
     Key::of("host", Values::Text("a socket such as /run/containerd/containerd.sock"))
-        .meaning("another daemon; by default the system's own, or the one that a dockerd started"),
+        .meaning("another daemon; by default the system's own, or else the one that a dockerd started"),
     Key::choice("client", &["ctr"]).meaning("how to reach containerd: its own command line"),
 ];
 

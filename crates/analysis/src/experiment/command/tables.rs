@@ -72,12 +72,14 @@ fn told(estimate: Estimate) -> String {
 
 /// Which is slower, and by how much, each difference with its interval.
 fn compared(label: &str, against: &str, more: Estimate) -> String {
-    let Some(interval) = more.interval else { return format!("{label} against {against}: {}", told(more)) };
+    let Some(interval) = more.interval else {
+        return format!("{label} and {against} differ by {}", told(more));
+    };
     let (sign, word) = if interval.high < 0.0 { (-1.0, "faster") } else { (1.0, "slower") };
     let mut ends = [interval.low * sign, interval.high * sign];
     ends.sort_by(f64::total_cmp);
     if ends[0] <= 0.0 {
-        return format!("{label} cannot be told apart from {against}: {}", told(more));
+        return format!("{label} and {against} cannot be told apart: {}", told(more));
     }
     let [value, low, high] = [more.value * sign, ends[0], ends[1]].map(|value| Unit::Seconds.format(value));
     format!("{label} is {value} [{low}, {high}] {word} than {against}")

@@ -42,5 +42,8 @@ fn is_another_way(view: &View<'_>, cell: usize) -> bool {
 
 fn told(view: &View<'_>, cell: usize, difference: &Estimate, from: usize) -> String {
     let [own, other] = [cell, from].map(|cell| view.named(cell, JUDGED));
-    format!("{own} is {} compared with {other}", view.metric(cell, JUDGED).unit.format_signed(difference.value))
+    format!(
+        "{own} is {} compared with {other}",
+        view.metric(cell, JUDGED).unit.format_signed(difference.value)
+    )
 }

@@ -53,6 +53,7 @@ fn of_the_host(run: &Recorded, cells: &[usize]) -> Option<Warning> {
     let all = listed(hosts.iter().map(|&cell| label(run, cell)), ", ");
     let setting = &run.plan.cells[cells[0]].setting;
     let seen = format!("{all} executes the host's own `{path}`, with the host's libraries ({setting})");
-    let remedy = "use the image for it as well, as in `bare:image=REF`, to run from the image's unpacked root";
+    let remedy =
+        "use the image for it as well, as in `bare:image=REF`, to run from the image's unpacked root";
     (cells.len() > hosts.len()).then(|| of(run, "the host's program", &hosts, seen, remedy))
 }
