@@ -293,7 +293,7 @@ mod tests {
                     prop_assert!(pair[1].at - pair[0].at >= needed, "{ticks:?}");
                     prop_assert_ne!(&pair[0].label, &pair[1].label);
                 }
-                // Two decades always hold a power of ten, whatever the room.
+                // Two decades always contain a power of ten, however little room there is.
                 prop_assert!(!ticks.is_empty() || decades < 2.0);
             }
         }

@@ -67,8 +67,7 @@ fn machine(comparison: &Comparison) -> Option<String> {
     };
     let places: Vec<String> = comparison.experiments.iter().filter_map(of).collect();
     let probe = comparison.differences.iter().any(|one| one.meaning == Meaning::Instrument);
-    let who =
-        if probe { "the machine changed, or the probe did, which differs" } else { "the machine changed" };
+    let who = if probe { "the machine or the probe changed" } else { "the machine changed" };
     (!places.is_empty()).then(|| {
         format!(
             "{who}: bare or floor changed in {}; changes that they share are not attributed to a subject",

@@ -63,11 +63,11 @@ fn decided(unit: Unit, lines: &[&Line], together: &Together) -> String {
             how_to_decide(lines, together)
         ),
         (_, Some(Ruling::ControlsTooWide(_))) => format!(
-            "is undecided: it {moves}, {shown}, but bare and floor allow that the machine caused {} of it",
+            "is undecided: it {moves}, {shown}, but bare and floor cannot rule out that the machine changed by up to {}",
             bounds()
         ),
         (_, Some(Ruling::Unsteady(_))) => {
-            format!("is undecided: it {moves}, {shown}, but it moved by {} within a run", bounds())
+            format!("is undecided: it {moves}, {shown}, but it varies by {} within a run", bounds())
         }
         (_, Some(Ruling::TooFew { have, need })) => format!(
             "has no verdict: {} on each side, and this many comparisons need {need}; so far {shown}",

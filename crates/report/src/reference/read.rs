@@ -133,7 +133,7 @@ mod tests {
         let sources_text = SOURCES;
         let header = NUMBERS.lines().next().unwrap();
         for (row, why) in [
-            ("nobody,start,bare,a=b,m,s,1,2,,,,", "has an unknown source"),
+            ("unknown,start,bare,a=b,m,s,1,2,,,,", "has an unknown source"),
             ("course,start,bare,a,m,s,1,2,,,,", "is not a list of conditions"),
             ("course,start,bare,a=b,m,s,1,x,,,,", "is not a number"),
             ("course,start,bare", "row 1"),

@@ -82,7 +82,7 @@ fn own_rounds(report: &Report) -> String {
         None => format!(", seed {}", rounds.seed),
         Some(_) => String::new(),
     };
-    format!("{done} in shuffled order after {} to warm up{seed}; {verdicts}", rounds.warmups)
+    format!("{done} in shuffled order after {}{seed}; {verdicts}", counted(rounds.warmups, "warm-up round"))
 }
 
 /// The number of verdicts of each experiment, and their level.

@@ -385,10 +385,12 @@ fn exceptions(experiment: &Experiment) -> Option<String> {
         .map(|(setting, row, one)| (one.word(), format!("{}{}", row.label, in_brackets(&setting.values))));
     let groups = in_groups(told, |(word, _)| *word).into_iter();
     let groups = groups.map(|(word, all)| {
-        format!("{word}: {}", listed(distinct(all.into_iter().map(|(_, name)| name)), ", "))
+        let than = if word == Kind::Same.word() { "the same as".to_owned() } else { format!("{word} than") };
+        let names = listed(distinct(all.into_iter().map(|(_, name)| name)), ", ");
+        format!("{than} {}: {names}", baseline.label)
     });
     let text = listed(groups, "; ");
-    (!text.is_empty()).then(|| format!("against {}, {text}", baseline.label))
+    (!text.is_empty()).then_some(text)
 }
 
 /// Failures and warnings, one line each.

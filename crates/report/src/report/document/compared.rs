@@ -290,7 +290,7 @@ fn is_told(finding: &Finding) -> bool {
 pub(super) fn pairs(experiment: &Experiment, is_wanted: fn(usize) -> bool) -> Vec<Table> {
     let groups: [(&str, Belongs); 4] = [
         ("One thing differs: its cost or saving", |why| matches!(why, Relation::OneKey(_))),
-        ("Each step up a layer", |why| *why == Relation::Step),
+        ("Each step to the next layer", |why| *why == Relation::Step),
         ("Several things differ, so no cause is named", |why| {
             matches!(why, Relation::Choice | Relation::Predicted | Relation::Several)
         }),

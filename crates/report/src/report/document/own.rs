@@ -200,7 +200,7 @@ mod tests {
             title: "what a quota does".into(),
             columns: ["subject, load", "who waits"].map(Column::of_texts).into(),
             rows: ["docker bursts", "docker+crun bursts", "dockers", "floor"]
-                .map(|text| vec![Shown::Text(text.into()), Shown::Text("nobody".into())])
+                .map(|text| vec![Shown::Text(text.into()), Shown::Text("none".into())])
                 .into(),
             notes: Vec::new(),
             summary: Vec::new(),

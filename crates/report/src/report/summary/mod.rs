@@ -257,7 +257,7 @@ impl<'a> One<'a> {
             let is_listed =
                 |one: &Decided<'_>| !self.event.has_one_answer() && one.finding.verdict == Verdict::Same;
             let (same, told): (Vec<Decided<'_>>, Vec<Decided<'_>>) = own.iter().copied().partition(is_listed);
-            // The verb stands once: "saves 10.9 ms (idle) and 10.5 ms (primed)".
+            // The verb appears once: "saves 10.9 ms (idle) and 10.5 ms (primed)".
             let verb = told.first().map(|one| format!("{} ", first_word(&predicate(one.finding))));
             let pieces = told.iter().enumerate().map(|(index, one)| match index {
                 0 => format!("{}{}", claim(self.plan, one.finding), place(one)),

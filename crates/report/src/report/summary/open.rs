@@ -13,7 +13,7 @@ const EXAMPLES: usize = 3;
 
 impl<'a> One<'a> {
     /// How far the slowest value of the highest compared layer is above its median. The largest of n values exceeds
-    /// the quantile q with probability 1 − qⁿ, whatever the distribution.
+    /// the quantile q with probability 1 − qⁿ, for any distribution.
     pub(super) fn tail(&self) -> Option<Sentence> {
         let layers = [Layer::Engine, Layer::Runtime, Layer::Floor].into_iter();
         let decided = |layer| self.against_baseline(layer).into_iter().filter_map(Decided::of).collect();
