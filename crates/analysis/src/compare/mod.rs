@@ -198,7 +198,7 @@ fn subjects(runs: &[Run<'_>]) -> Vec<Subject> {
 }
 
 /// Whether a label means plain `bare` or `floor` in all runs, without options that could be what changed:
-/// then it shows the machine. Runs measured in blocks measured programs of their own, whatever starts them.
+/// then it shows the machine. Runs measured in blocks measured programs of their own and no controls.
 pub(crate) fn is_control(runs: &[Run<'_>], label: &str) -> bool {
     let is_plain = |entry: &Entry| {
         let layer = matches!(entry.layer, Layer::Bare | Layer::Floor);
@@ -263,7 +263,7 @@ impl Comparison {
     }
 
     /// The lines that are a regression: slower by at least this share, as estimated. A change that has no
-    /// ratio counts whatever its size.
+    /// ratio counts at any size.
     pub fn failing(&self, least: f64) -> Vec<(&Experiment, &Line)> {
         let is_large = |line: &Line| match line.together {
             Some(all) if all.scale == Scale::Ratio => {

@@ -80,7 +80,8 @@ pub enum Role {
     Described,
 }
 
-/// The number of verdicts of an experiment. Each kind holds together at 95 %, whatever else is in the run.
+/// The number of verdicts of an experiment. Each kind holds together at 95 %, independently of the rest of
+/// the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdicts {
     /// The experiment's name.

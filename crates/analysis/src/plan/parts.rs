@@ -26,7 +26,7 @@ pub(super) fn baseline_among(subjects: &[Entry], members: &[usize]) -> usize {
 }
 
 impl Entry {
-    /// Whether it is meant for this experiment, whatever the experiment needs.
+    /// Whether it is meant for this experiment; what the experiment needs is not checked.
     pub fn takes_part_in(&self, experiment: &str) -> bool {
         self.only_in.is_empty() || self.only_in.contains(&experiment)
     }

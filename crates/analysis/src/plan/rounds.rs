@@ -73,7 +73,7 @@ impl Plan {
     }
 
     /// The level of each of so many intervals that hold together. The looks at the precision share it too, so
-    /// it holds whichever look ends the run, and by whatever rule.
+    /// it holds whichever look ends the run, and by any rule.
     pub fn level(&self, intervals: usize) -> Alpha {
         Alpha::shared_by(intervals.max(1) * self.looks.len().max(1))
     }

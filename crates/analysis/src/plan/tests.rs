@@ -164,7 +164,7 @@ fn a_choice_of_one_thing_is_asked_and_of_several_described_on_demand() {
     assert_eq!(plan.describe("podman+runc", "docker+crun"), 1);
     assert_eq!(relation_of(&plan, "podman+runc", "docker+crun"), Some(Relation::Several));
     assert_eq!(plan.count_verdicts(), before);
-    assert_eq!((plan.describe("podman", "docker"), plan.describe("podman", "nobody")), (1, 0));
+    assert_eq!((plan.describe("podman", "docker"), plan.describe("podman", "unknown")), (1, 0));
     assert_eq!(relation_of(&plan, "podman", "docker"), Some(Relation::Choice));
 }
 

@@ -142,7 +142,7 @@ enum Item {
     NotTaken(FailureRow),
 }
 
-/// The content of a part of the file: at most as much as the plan allows, whatever the lines are.
+/// The content of a part of the file: at most as much as the plan allows, even if the lines are hostile.
 #[derive(Default)]
 struct Part {
     items: Vec<Item>,

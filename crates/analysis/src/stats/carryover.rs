@@ -2,7 +2,7 @@
 //!
 //! A launch can depend on its predecessor: what a busy kernel does in 0.3 ms takes a quiet one 10 ms.
 //! The order is shuffled in every round, so predecessors are assigned at random, and shuffling the
-//! values among them is an exact test whatever their distribution. Deliberately absent: which
+//! values among them is an exact test for any distribution. Deliberately absent: which
 //! predecessors belong together. With 20 to 30 rounds the caller must form few groups (say, an engine
 //! and a bare process); groups of one value each can show nothing.
 

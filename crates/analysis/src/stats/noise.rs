@@ -1,8 +1,8 @@
 //! How large a difference does this machine show between a subject and itself?
 //!
 //! Twins are the same subject under two labels in the same rounds (A/A). The noise floor is how far their
-//! paired differences reach: a difference of two other subjects below it must not be believed, whatever its
-//! interval.
+//! paired differences reach: a difference of two other subjects below it must not be believed, even if its
+//! interval excludes zero.
 use super::order::Estimate;
 
 /// The largest difference that twins allow.

@@ -1,6 +1,6 @@
 //! Between which two of the measured values does the true median lie?
 //!
-//! Each independent round is below the median with probability ½, whatever the distribution.
+//! Each independent round is below the median with probability ½, for any distribution.
 //! So the number below it is Bin(n, ½), and the interval from the k-th smallest to the k-th
 //! largest value misses the median with probability 2·P(Bin(n, ½) ≤ k−1), exactly for continuous
 //! distributions and at most that for others (W. R. Thompson 1936; David and Nagaraja, "Order

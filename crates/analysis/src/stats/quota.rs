@@ -1,8 +1,8 @@
 //! What would a CPU quota do to a load if nothing else took time?
 //!
 //! The model is the kernel's rule without the kernel's own work: at the beginning of each period the budget
-//! is refilled; everything that runs takes from it, on all CPUs together; once it is used up, whatever wants
-//! to run waits for the next period. Its numbers are computed exactly from event to event, in whole
+//! is refilled; everything that runs takes from it, on all CPUs together; once it is used up, everything that
+//! wants to run waits for the next period. Its numbers are computed exactly from event to event, in whole
 //! nanoseconds, over a window that begins with a period, as the probe's does.
 //!
 //! Some have a closed form, which the tests compare with the replay. A load that never ends, on `k` CPUs

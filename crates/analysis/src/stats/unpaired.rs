@@ -4,7 +4,7 @@
 //! is their median (Hodges and Lehmann 1963), the *shift*; the interval runs from the k-th smallest to the
 //! k-th largest of them, where k comes from the exact distribution of Mann and Whitney's U (Hollander, Wolfe
 //! and Chicken, "Nonparametric Statistical Methods", section 4.3). If the two distributions differ only by a
-//! shift, whatever their shape, it misses that shift with probability 2·P(U ≤ k − 1), exactly without ties
+//! shift, with any shape, it misses that shift with probability 2·P(U ≤ k − 1), exactly without ties
 //! and less often with them. If they also differ in width, the level nearly holds while both samples have
 //! about as many values, and is missed if the smaller sample is much wider: `tests/statistics` says by how
 //! much. The difference of the two medians would not need this assumption, but its exact interval (each

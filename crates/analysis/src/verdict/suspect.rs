@@ -1,5 +1,5 @@
-//! What must not be believed, whatever its interval. Each rule names the evidence and the likely mechanism,
-//! and overrules the verdicts that rest on it.
+//! What must not be believed, even with a narrow interval. Each rule names the evidence and the likely
+//! mechanism, and overrules the verdicts that rest on it.
 
 use super::finding::{Finding, Verdict};
 use super::noise::Noise;
@@ -26,7 +26,7 @@ pub struct Suspect {
 }
 
 impl Suspect {
-    /// One metric of a cell is suspect, whatever the size of a difference.
+    /// One metric of a cell is suspect, at any size of a difference.
     pub fn of(rule: &'static str, at: (usize, usize), evidence: String, mechanism: &str) -> Suspect {
         let ((cell, metric), mechanism) = (at, mechanism.to_owned());
         Suspect { rule, cells: vec![cell], metric: Some(metric), up_to: None, evidence, mechanism }

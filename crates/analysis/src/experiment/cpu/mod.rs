@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn the_third_fastest_calm_pass_stands_for_a_sample() {
-        // The fastest pass was disturbed: it does not count, whatever its time.
+        // The fastest pass was disturbed, so it does not count.
         let one = sample(&[5_100, 7_100, 90_000, 6_100, 8_100], &[1_000, 0, 20, 60, 0]);
         for metric in METRICS.iter().filter(|one| one.weight == Weight::Verdict).skip(2) {
             assert_eq!(metric.value(&one), Some(8e-6), "{}", metric.name);

@@ -6,7 +6,7 @@
 //! pieces, so the pieces add up to it. *Alone*: a launch with this piece and what it requires, less the same
 //! launch without the piece, which shows costs that fall elsewhere. *Call*: only the system calls. *Ladder*,
 //! on request: a launch with all pieces up to this one, less the launch one rung below. What the kernel tears
-//! down later, in its own time, is paid by whatever runs next; so every piece is measured both after quiet
+//! down later, in its own time, is paid by what runs next; so every piece is measured both after quiet
 //! and after itself.
 
 pub mod sums;

@@ -212,7 +212,7 @@ impl Measured {
         Some(seconds(&self.ideal.latencies)?.quantile(p)).filter(|_| !self.demand.is_at(self.quota))
     }
 
-    /// Whether there is a quota that the load cannot reach: whatever throttled here was something else.
+    /// Whether there is a quota that the load cannot reach, so that any throttling here has another cause.
     pub fn is_control(&self) -> bool {
         let Some(quota) = self.quota else { return false };
         let given = quota.each as f64 / quota.period as f64;
