@@ -31,7 +31,7 @@ impl<'a> One<'a> {
             _ => (format!("largest `{}`", one.finding.about.metric), "was"),
         };
         let text = format!(
-            "the {what} of {} {took} {} times its median ({}, {}); at most {} take longer (95 % confidence)",
+            "the {what} of {} {took} {} times its median ({}, {}); at most {} take longer than that (95 % confidence)",
             a(self.layer(self.comparison(one.finding).subject)),
             three_digits(multiple),
             self.place(&one),
@@ -83,9 +83,10 @@ impl<'a> One<'a> {
         }
         // The rounds that half of them need: the last one may need far more.
         if let Some(rounds) = needed.get(needed.len() / 2) {
-            let decided = match needed.len() / 2 + 1 {
-                all if all == open.len() => "it".to_owned(),
-                some => format!("{some} of them"),
+            let decided = match (needed.len() / 2 + 1, open.len()) {
+                (_, 1) => "it".to_owned(),
+                (some, all) if some == all => "all of them".to_owned(),
+                (some, _) => format!("{some} of them"),
             };
             text.push_str(&format!("; a new run of {} might decide {decided}", counted(*rounds, "round")));
         }
