@@ -1,11 +1,11 @@
-//! A disk that is full, and places that cannot be written to.
+//! A full disk, and directories that cannot be written to.
 
 use std::process::Command;
 
 use crate::dunnage::{Dunnage, finished};
 use crate::support::{Need, lacks};
 
-/// Calls the program where `mount` has put a small filesystem over `place`, then runs `after` there.
+/// Calls the program with a small filesystem mounted on `place`, then runs `after` there.
 fn in_a_small_world(dunnage: &Dunnage, size: &str, place: &str, script: &str) -> crate::dunnage::Ran {
     let script = script.replace("DUNNAGE ", concat!(env!("CARGO_BIN_EXE_dunnage"), " "));
     let mut command = Command::new("unshare");
@@ -39,7 +39,7 @@ fn a_full_disk_ends_the_run_and_keeps_the_samples() {
 #[test]
 fn a_file_that_may_not_grow_ends_the_run_and_keeps_the_samples() {
     let dunnage = Dunnage::new();
-    // What is kept in the state directory is there before the limit.
+    // The content of the state directory is made before the limit.
     let first = dunnage.run("run start -s a=fake --rounds 1 -o DIR-first");
     assert_eq!(first.code, 0, "{first}");
     let limited = |arguments: &str, last: &[&str]| {
@@ -57,14 +57,14 @@ fn a_file_that_may_not_grow_ends_the_run_and_keeps_the_samples() {
     assert_eq!(ran.code, 1, "{ran}");
     assert_eq!(ran.stderr.matches("error: ").count(), 1, "{ran}");
     for words in
-        ["what was measured before is in", "earlier samples are kept", "File too large", "`ulimit -f`"]
+        ["the samples so far are in", "earlier samples are kept", "File too large", "`ulimit -f`"]
     {
         assert!(ran.stderr.contains(words), "{words}: {ran}");
     }
     let report = dunnage.run("report DIR");
     assert!(report.code == 0 && report.stdout.contains("of 500 rounds"), "{report}");
     assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new());
-    // Programs that are started have the default action, and die of it as they do without us.
+    // Programs that dunnage starts have the default action, and are killed as they are without dunnage.
     let grows =
         format!("dd if=/dev/zero of={} bs=100k count=1", dunnage.state().with_file_name("grown").display());
     let ran = limited("check command -s bare", &["--cmd", &grows]);
