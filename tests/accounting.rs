@@ -1,6 +1,7 @@
-//! CPU accounting against the kernel's own figures: real processes, threads, daemons, engines.
+//! CPU accounting compared with the kernel's own figures: real processes, threads, daemons, engines.
 //!
-//! Needs root (perf events on all CPUs). What cannot run here says `skipped: TEST: NEED: REASON` on standard error.
+//! Needs root (perf events on all CPUs). What cannot run here prints `skipped: TEST: NEED: REASON` to
+//! standard error.
 
 use std::collections::HashSet;
 use std::fs;
@@ -26,15 +27,15 @@ fn listener(test: &str) -> Option<Listener> {
     }
 }
 
-/// What `wait4` says of a child and of everything that it waited for.
+/// The resource usage of a child and of everything that it waited for, from `wait4`.
 #[derive(Debug)]
 struct Rusage {
     cpu: Nanos,
-    /// How often it gave up a CPU or was made to.
+    /// The number of its voluntary and involuntary context switches.
     switches: i64,
 }
 
-/// Runs `command` in a window: the CPU of its tree, and what `wait4` says.
+/// Runs `command` in a window: the CPU time of its tree, and the result of `wait4`.
 #[expect(clippy::zombie_processes, reason = "`wait4` reaps it, which std cannot know")]
 fn launch(listener: &mut Listener, daemons: &[i32], command: &mut Command) -> (LaunchCpu, Rusage) {
     listener.begin(daemons);
@@ -43,7 +44,7 @@ fn launch(listener: &mut Listener, daemons: &[i32], command: &mut Command) -> (L
     let mut status = 0;
     // SAFETY: rusage is plain data, for which zero is valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both out-parameters are valid; the pid is our child, which nobody else waits for.
+    // SAFETY: both out-parameters are valid; the pid is a child that only this test waits for.
     assert_eq!(unsafe { libc::wait4(pid, &mut status, 0, &mut usage) }, pid);
     assert_eq!(status, 0, "{command:?}");
     let micros = |time: libc::timeval| time.tv_sec * 1_000_000 + time.tv_usec;
@@ -58,15 +59,15 @@ fn shell(script: &str) -> Command {
     command
 }
 
-/// Within 2 % or 1 ms; but the kernel charges a task from its wake-up on (the rest of the interrupt, the way out
-/// of idle), where we charge it from its switch on, and whoever was interrupted until then.
+/// Within 2 % or 1 ms; but the kernel charges a task from its wake-up (the rest of the interrupt, the exit
+/// from idle), also while another task is interrupted, and dunnage from its switch.
 fn agree(ours: Nanos, kernel: &Rusage) -> bool {
     let tolerance = (kernel.cpu.0 / 50).max(1_000_000) + kernel.switches * 30_000;
     (ours.0 - kernel.cpu.0).abs() <= tolerance
 }
 
-/// Runs `command` until the sum of its tree is what `wait4` says, five times at most: a hypervisor may take the CPU away
-/// in the middle, which the kernel does not charge and we do; a sum that is made wrongly is wrong each time.
+/// Runs `command` until the sum of its tree agrees with `wait4`, at most five times: a hypervisor may take
+/// the CPU away meanwhile, which the kernel does not charge and dunnage does; a wrong sum is wrong each time.
 fn agreeing(listener: &mut Listener, command: &mut Command) -> LaunchCpu {
     let agreed = (0..5).find_map(|_| {
         let (cpu, rusage) = launch(listener, &[], command);
@@ -151,7 +152,7 @@ fn short_threads_count() {
     assert_eq!(agreeing(&mut listener, &mut command).client.processes.len(), 1);
 }
 
-/// Not a test: what this executable does when another test, or a container, runs it.
+/// Not a test: the code that this executable runs as a child of another test, or in a container.
 #[test]
 fn helper() {
     if std::env::var("DUNNAGE_ACCOUNTING_HELPER").as_deref() == Ok("threads") {
@@ -165,7 +166,7 @@ fn helper() {
     }
 }
 
-/// A docker image that holds this executable and nothing else; removed when dropped.
+/// A docker image that holds only this executable; removed when dropped.
 struct Image(&'static str);
 
 impl Image {
@@ -197,7 +198,7 @@ impl Drop for Image {
     }
 }
 
-/// The processes that bear exactly this name.
+/// The processes with exactly this name.
 fn named(name: &str) -> Vec<i32> {
     let all =
         fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -255,7 +256,7 @@ fn docker_run_shows_the_runtime_and_charges_the_daemons() {
         print_tree("client", &cpu.client);
         print_tree("daemons", &cpu.daemons);
         eprintln!("wait4 {rusage:?}; the daemons {own}, their own clocks {clocks}");
-        // The clocks are read somewhat before and after the window, and charge wake-ups as `wait4` does.
+        // The clocks are read slightly outside the window, and charge wake-ups as `wait4` does.
         let daemons_agree = own > clocks / 2 && own <= clocks + clocks / 50;
         (agree(cpu.client.cpu(), &rusage) && daemons_agree).then_some((cpu, own))
     });
@@ -265,7 +266,7 @@ fn docker_run_shows_the_runtime_and_charges_the_daemons() {
     let files = runtimes.iter().filter_map(|path| fs::metadata(path).ok());
     let files: HashSet<_> = files.map(|file| (file.dev(), file.ino())).collect();
     let ran = files.iter().filter(|file| cpu.daemons.ran(file.0, file.1));
-    // Somebody else may be using the same daemon with another one.
+    // Another program may be using the same daemon with the other runtime.
     assert!(ran.count() >= 1, "one of the runtimes was executed");
     assert!(
         cpu.daemons.images().any(|image| image.path.as_deref() == Some("/helper")),

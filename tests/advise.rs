@@ -1,5 +1,5 @@
-//! `dunnage advise cpu` on real containers: what it says of a load whose size is known, and what it says where there
-//! is nothing to watch. Bounds are those of physics: a load of one thread uses no more than one CPU.
+//! `dunnage advise cpu` on real containers: its advice for a load of known size, and its message where there
+//! is nothing to watch. Bounds are physical: a load of one thread uses at most one CPU.
 
 #[path = "support/dunnage.rs"]
 mod dunnage;
@@ -54,7 +54,7 @@ impl Drop for Container {
     }
 }
 
-/// What an engine says on standard output.
+/// An engine's standard output.
 fn said(engine: &str, arguments: &[&str]) -> String {
     let output =
         Command::new(engine).args(arguments).stdin(Stdio::null()).output().expect("the engine's client");
@@ -89,19 +89,19 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// What must hold of any load of one thread that nothing limits.
+/// What must be true of any load of one thread without a limit.
 fn plausible(advice: &Value) {
     let usage = &advice["usage"];
     let quantiles = ["p50", "p95", "p99", "max"].map(|name| number(&usage[name]));
     assert!(quantiles.is_sorted() && quantiles[3] > 0.0, "{usage}");
-    // The counter may be a tick behind at one end of a window of 100 ms, and at the other not.
+    // The counter may be a tick late at one end of a window of 100 ms, and not at the other.
     assert!(quantiles[3] <= 1.12 && number(&usage["mean"]) <= 1.02, "{usage}");
     assert_eq!(advice["watched"]["limit"], Value::Null);
     assert_eq!(advice["is_censored"], false);
     let tried = advice["tried"].as_array().expect("a list");
     let shares: Vec<f64> = tried.iter().map(|one| number(&one["predicted"]["throttled_share"])).collect();
     assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{tried:?}");
-    // A load that nobody limits is throttled at a twentieth of its mean, and not above what it ever used.
+    // A load without a limit is throttled at a twentieth of its mean, and not above its peak.
     assert!(shares[0] > 0.5, "{tried:?}");
     assert_eq!(advice["recommendation"]["kind"], "limit", "{advice:#}");
     let recommended = number(&advice["recommendation"]["cpus"]);
@@ -161,7 +161,8 @@ fn a_container_of_podman_is_advised_on() {
     );
 }
 
-/// A limit of a sixth of what is wanted: no advice until it was raised as told, and none below what was wanted then.
+/// A limit of a sixth of the demand: no advice until it is raised as suggested, and then none below the
+/// demand.
 #[test]
 fn usage_that_a_limit_cut_gives_no_advice_but_the_way_to_some() {
     const TEST: &str = "usage_that_a_limit_cut_gives_no_advice_but_the_way_to_some";
@@ -283,7 +284,8 @@ fn what_is_not_there_is_a_wrong_usage_with_a_hint() {
         let ran = dunnage.run(&format!("advise cpu {wanted} --for 5s"));
         assert!(ran.code == 2 && ran.stderr.contains(expected) && ran.stderr.contains("\n\nhint: "), "{ran}");
     }
-    // Of so many ids several begin with the same digit, and some of these as none that runs beside this test.
+    // With so many ids, several begin with the same digit, and some of these differ from ids of parallel
+    // tests.
     let image = image("docker");
     let made: Vec<String> =
         (0..24).map(|_| said("docker", &["create", "--network", "none", &image, "stay"])).collect();

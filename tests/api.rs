@@ -1,5 +1,5 @@
-//! Engines over their API against the same engines by their command line: containers must be alike,
-//! and what dunnage starts to serve an API must end with it.
+//! Engines over their API compared with the same engines by their command line: containers must be alike, and
+//! a service that dunnage starts must end with dunnage.
 
 #[path = "support/dunnage.rs"]
 mod dunnage;
@@ -20,7 +20,7 @@ use crate::dunnage::Dunnage;
 use crate::server::{Reply, Server};
 use crate::support::{Need, lacks};
 
-/// What an engine is told by a value: none at all says the same as empty, zero and false.
+/// The meaning of a value for an engine: a missing one means the same as empty, zero and false.
 fn telling(value: &Value) -> Option<Value> {
     match value {
         Value::Null | Value::Bool(false) => None,
@@ -39,7 +39,7 @@ fn telling(value: &Value) -> Option<Value> {
     }
 }
 
-/// The last request to make a container that came through a socket in front of the real daemon.
+/// The last request to make a container that passed through a socket in front of the real daemon.
 fn made_by(subject: &str, socket: &Path) -> Map<String, Value> {
     let server = Server::start(socket, Some(Path::new("/var/run/docker.sock")), |_, _| Reply::Usual);
     let dunnage = Dunnage::new();
@@ -53,7 +53,7 @@ fn made_by(subject: &str, socket: &Path) -> Map<String, Value> {
     let Some(Value::Object(mut body)) = telling(&serde_json::from_str(&body).expect("JSON")) else {
         panic!("{body}")
     };
-    // The labels name the run and its directory; the rest of this the client sends for nothing.
+    // The labels name the run and its directory; the client sends the others without effect.
     for key in ["Labels", "NetworkingConfig"] {
         body.remove(key);
     }
@@ -77,7 +77,7 @@ fn docker_is_asked_for_the_same_container_over_its_api_as_by_its_client() {
         let mut by_client = made_by(subject, &socket);
         let separator = if subject.contains(':') { ',' } else { ':' };
         let mut by_api = made_by(&format!("{subject}{separator}client=api"), &socket);
-        // The one difference that is meant: here the container is removed by a request of its own.
+        // The one intended difference: here the container is removed by a separate request.
         let host = by_client.get_mut("HostConfig").and_then(Value::as_object_mut).expect("a host");
         assert_eq!(host.remove("AutoRemove"), Some(Value::Bool(true)), "{subject}");
         let (client, api) = (by_client.remove("HostConfig"), by_api.remove("HostConfig"));
@@ -98,7 +98,7 @@ fn services(dunnage: &Dunnage) -> Vec<i32> {
     pids.filter(serves).collect()
 }
 
-/// A run over podman's API, as far as its second round, and its process.
+/// A run over podman's API that has reached its second round, and its process.
 fn begun(dunnage: &Dunnage) -> std::process::Child {
     let arguments = "run start -s podman:client=api --rounds 200 --set prestate=idle --events json -o DIR";
     let mut child = dunnage.command(arguments).stdout(Stdio::piped()).spawn().expect("it starts");
@@ -137,7 +137,7 @@ fn the_service_of_podman_ends_with_the_run_and_says_how_long_it_took_to_start() 
     assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
 }
 
-/// By itself it would keep the monitor of each entered process for five minutes.
+/// podman would keep the monitor of each entered process for five minutes.
 #[test]
 fn the_monitors_of_podman_end_with_their_container() {
     const TEST: &str = "the_monitors_of_podman_end_with_their_container";

@@ -17,7 +17,7 @@ use support::{Need, lacks};
 
 const STATES: [&str; 5] = ["ok", "note", "warning", "problem", "n/a"];
 
-/// The document, after checking what holds of every one.
+/// The document, after checks that apply to every one.
 fn document(ran: &Ran) -> Value {
     let document: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran}"));
     assert_eq!(document["schema"], "dunnage-doctor/2");
@@ -73,7 +73,7 @@ fn a_daemon_that_hangs_is_given_up_and_its_subjects_are_not_tried() {
     let dunnage = Dunnage::new().with("PATH", &place.path().display().to_string());
     let began = Instant::now();
     let document = document(&dunnage.run("doctor --format json"));
-    // The patience of the doctor is 5 s, once; that of other verbs 20 s, and there are two subjects.
+    // The doctor waits 5 s, once; other verbs wait 20 s, and there are two subjects.
     assert!(began.elapsed() < Duration::from_secs(60));
     let daemon = check(&document, "docker-daemon");
     assert!(
@@ -123,7 +123,7 @@ fn an_ordinary_user_gets_an_answer() {
         return;
     }
     let dunnage = Dunnage::new();
-    // A place that this user may enter, with a copy of the program and a state directory.
+    // A directory that this user can enter, with a copy of the program and a state directory.
     let open = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("our own place");
     };

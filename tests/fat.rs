@@ -1,7 +1,7 @@
-//! The image `fat` in front of real engines and runtimes: made once, with all its layers and files, and
-//! not begun where there is no room for it.
+//! The image `fat` with real engines and runtimes: made once, with all its layers and files, and not begun
+//! where there is no room for it.
 //!
-//! Deliberately absent: what it costs. The images are removed again from the engines.
+//! Deliberately absent: its cost. The images are removed from the engines afterwards.
 
 #[path = "support/dunnage.rs"]
 mod dunnage;
@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::dunnage::{Dunnage, Ran, finished};
 use crate::support::{Need, lacks};
 
-/// One at a time: half a gigabyte written by each would leave the others, and a daemon, without answers.
+/// One at a time: if each wrote half a gigabyte, the others, and a daemon, would time out.
 static DISK: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -35,7 +35,7 @@ fn in_an_engine(test: &str, engine: &str, need: Need) {
     let first = check(&format!("{engine}:image=fat,net=none"));
     assert_eq!(first.code, 0, "{first}");
     let told = "making the image fat, 4";
-    // Another test run of the same executable may have left it; what is there is not made again.
+    // Another test run of the same executable may have left it; an existing image is not made again.
     let second = check(&format!("{engine}:image=fat,net=none"));
     assert!(second.code == 0 && !second.stderr.contains(told), "{second}");
     let listed = ["images", "--filter", "label=dunnage.image=fat", "--format", "{{.Repository}}:{{.Tag}}"];
@@ -60,7 +60,7 @@ fn podman_has_all_its_layers() {
     in_an_engine("podman_has_all_its_layers", "podman", Need::Podman);
 }
 
-/// Files below a directory, with their bytes.
+/// The number of files below a directory, and their bytes.
 fn counted(directory: &Path) -> (usize, u64) {
     let mut sum = (0, 0);
     for entry in fs::read_dir(directory).unwrap().flatten() {
@@ -104,7 +104,7 @@ fn runtimes_and_the_floor_share_one_root_that_is_mended() {
     assert!(!check().stderr.contains("making the image fat"));
 }
 
-/// Calls the program with its state on a small filesystem in a mount namespace of its own.
+/// Calls the program with its state on a small filesystem in a separate mount namespace.
 fn with_little_room(dunnage: &Dunnage, subject: &str) -> Ran {
     let place = dunnage.state().display().to_string();
     let script = format!(

@@ -1,9 +1,9 @@
-//! Do the generated documents say what the program says?
+//! The generated documents must agree with the program.
 //!
 //! `docs/command-line.md` is the help of every verb as the program prints it; `docs/metrics.md`,
-//! `docs/subjects.md` and `docs/doctor.md` are tables of the lists from which the program itself works; `docs/man`
-//! holds a manual page of the program and one of each verb. To write them anew:
-//! `DUNNAGE_BLESS=1 cargo test --test generated_docs`.
+//! `docs/subjects.md` and `docs/doctor.md` are tables of the lists that the program uses; `docs/man` has a
+//! manual page for the program and for each verb. To write them again: `DUNNAGE_BLESS=1 cargo test --test
+//! generated_docs`.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -19,7 +19,7 @@ use dunnage::cli::Cli;
 use dunnage::experiment::{self, Experiment, Metric, Weight};
 use dunnage::subject::{self, Kind, survey};
 
-/// What asks for documents to be written instead of compared.
+/// The variable that makes the test write documents instead of comparing them.
 const BLESS: &str = "DUNNAGE_BLESS";
 /// The width of the help, in columns.
 const WIDTH: &str = "100";
@@ -136,7 +136,7 @@ fn manual_pages_are_typeset_without_a_warning() {
     }
 }
 
-/// A page of the program and one of each verb, by file name.
+/// A page for the program and for each verb, by file name.
 fn manual_pages() -> Vec<(String, String)> {
     let place = tempfile::tempdir().expect("a directory");
     clap_mangen::generate_to(Cli::command(), place.path()).expect("pages can be made");
@@ -150,11 +150,11 @@ fn manual_pages() -> Vec<(String, String)> {
     pages
 }
 
-/// The page in ASCII, as every roff reads it, with examples in lines as they were written.
+/// The page in ASCII, which every roff can read, with examples in lines as they were written.
 fn typesettable(page: &str) -> String {
     let unfilled =
         page.replace(".SH EXTRA\n", ".SH NOTES\n.nf\n").replace(".SH VERSION\n", ".fi\n.SH VERSION\n");
-    // Pages of verbs are headed by the program too, of which they are a part.
+    // Pages of verbs are headed by the program too, since they are parts of it.
     let heading = |line: &str| match line.strip_prefix(".TH ").and_then(|rest| rest.split(' ').next()) {
         Some(title) => format!(".TH {title} 1 \"\" \"dunnage {}\"\n", env!("CARGO_PKG_VERSION")),
         None => format!("{line}\n"),
@@ -173,7 +173,7 @@ fn preface(title: &str, source: &str) -> String {
     )
 }
 
-/// What the program prints to these arguments, without blanks at the ends of lines.
+/// What the program prints for these arguments, without trailing blanks.
 fn printed(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_dunnage"))
         .args(arguments)
@@ -203,7 +203,7 @@ fn describe_experiment(text: &mut String, about: &Experiment) {
     }
 }
 
-/// Whether a metric is decided upon, and from which difference on.
+/// Whether a metric has a verdict, and its smallest difference.
 fn verdict(metric: &Metric) -> String {
     match metric.weight {
         Weight::Context => "none: shown beside the others".to_owned(),
@@ -241,7 +241,7 @@ fn sentence(phrase: &str) -> String {
     format!("{first}{}{end}", characters.as_str())
 }
 
-/// Compares a document with what it must say, or writes it where that is asked for.
+/// Compares a document with its expected content, or writes it if asked to.
 fn compare(name: &str, expected: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     if std::env::var_os(BLESS).is_some() {

@@ -1,10 +1,10 @@
-//! The image in front of the real engines and runtimes: each loads it under the same name and
-//! with the digests that we computed, and starts what is inside.
+//! The image with real engines and runtimes: each loads it under the same name and with the digests that
+//! dunnage computed, and starts the program inside.
 //!
-//! The executable inside is a small stand-in that says what it sees. It ends in bytes of its own
-//! per test, so that no two tests, also of different checkouts, ever share an image.
+//! The executable inside is a small stand-in that reports what it sees. It ends in bytes that are unique to
+//! each test, so that no two tests, also from different checkouts, share an image.
 //!
-//! Deliberately absent: the probe (it has tests of its own) and anything measured.
+//! Deliberately absent: the probe (it has tests of its own) and measurements.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -56,7 +56,7 @@ fn skip(test: &str, need: &str, reason: &str) {
     eprintln!("skipped: {test}: {need}: {}", reason.trim().replace('\n', " "));
 }
 
-/// Whether this command works here; else the test is told as skipped.
+/// Whether this command works here; otherwise the test is reported as skipped.
 fn has(test: &str, need: &str, argv: &[&str]) -> bool {
     let reason = match command(argv).output() {
         Ok(output) if output.status.success() => return true,
@@ -92,8 +92,8 @@ fn checked(argv: &[&str], output: Output) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs these commands when it goes out of scope, whatever came between, and ignores how they end:
-/// after a failure there may be nothing to remove.
+/// Runs these commands when it goes out of scope, in every case, and ignores their results: after a failure
+/// there may be nothing to remove.
 struct Undo(Vec<Vec<String>>);
 
 impl Undo {
@@ -111,7 +111,7 @@ impl Drop for Undo {
     }
 }
 
-/// A directory, a stand-in executable and a name, all of one test's own.
+/// A directory, a stand-in executable and a name for one test alone.
 struct Scene {
     directory: tempfile::TempDir,
     executable: Vec<u8>,
@@ -119,7 +119,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Nothing where the stand-in cannot be compiled; the skip is told then.
+    /// `None` if the stand-in cannot be compiled; the skip is reported then.
     fn new(test: &str) -> Option<Scene> {
         let directory = tempfile::tempdir().unwrap();
         let source = directory.path().join("stand-in.c");
@@ -148,7 +148,8 @@ impl Scene {
     }
 }
 
-/// The digests of the configuration, which docker and podman call the image's id, and of the manifest, which containerd shows.
+/// The digests of the configuration, which docker and podman call the image's id, and of the manifest, which
+/// containerd shows.
 fn digests(archive: &str) -> [String; 2] {
     let read = |path: &str| -> Value {
         serde_json::from_str(&output(&["tar", "--extract", "--to-stdout", "--file", archive, path])).unwrap()
@@ -158,7 +159,7 @@ fn digests(archive: &str) -> [String; 2] {
     [config, index["manifests"][0]["digest"].as_str().unwrap().to_owned()]
 }
 
-/// What the stand-in said after this heading, its words sorted.
+/// The stand-in's report under this heading, its words sorted.
 fn said<'a>(text: &'a str, heading: &str) -> Vec<&'a str> {
     let line = text.lines().find_map(|line| line.strip_prefix(heading));
     let line = line.unwrap_or_else(|| panic!("no `{heading}` in: {text}"));
@@ -182,7 +183,7 @@ fn docker_loads_and_starts_the_image() {
     let reference = image.reference.as_str();
     let _undo = Undo::new(&[&["docker", "rm", "-f", &scene.name], &["docker", "rmi", "-f", reference]]);
 
-    // Through a pipe, as the program itself loads it: no file in between.
+    // Through a pipe, as the program itself loads it: without a file.
     let argv = ["docker", "load"];
     let mut load = Command::new(argv[0])
         .arg(argv[1])
@@ -238,7 +239,7 @@ fn podman_loads_and_starts_the_image() {
     assert!(said(&text, "/:").contains(&"dunnage"), "{text}");
 }
 
-/// A containerd of our own: one that belongs to docker or Kubernetes is not ours to fill.
+/// A private containerd: one that belongs to docker or Kubernetes must not be filled by a test.
 struct Containerd {
     child: Child,
     socket: String,
@@ -268,7 +269,7 @@ impl Containerd {
         let containerd = Containerd { child, socket, namespace: scene.name.clone() };
         let booted = log.by_ref().any(|line| line.unwrap().contains("successfully booted"));
         assert!(booted, "containerd ended before it served");
-        // Somebody has to empty the pipe, or containerd stands still once it is full.
+        // Without a reader, containerd would block once the pipe is full.
         std::thread::spawn(move || log.for_each(drop));
         containerd
     }
@@ -289,7 +290,7 @@ impl Drop for Containerd {
         drop(Undo(vec![self.ctr(&["task", "rm", "-f", "box"]), self.ctr(&["container", "rm", "box"])]));
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // The runtime removes what is the container's and leaves the namespace's above it.
+        // The runtime removes what is the container's and leaves the namespace's directory.
         let _ = fs::remove_dir(Path::new("/run/containerd/runc").join(&self.namespace));
         for cgroup in cgroups(&format!("/{}", self.namespace)) {
             let _ = fs::remove_dir(cgroup);
@@ -326,13 +327,13 @@ fn containerd_imports_and_starts_the_image() {
     assert!(listed.contains(&digests(&archive)[1]), "{listed}");
     let text = containerd.output(&["run", "--rm", reference, "box"]);
     assert_eq!(text.lines().next(), Some("args: /dunnage probe"), "{text}");
-    // ctr puts its arguments in the place of the entry point, where docker and podman add them.
+    // ctr replaces the entry point by its arguments, where docker and podman append them.
     let text = containerd.output(&["run", "--rm", reference, "box", "/dunnage", "probe", "one", "two"]);
     assert_args(&text);
     assert_eq!(said(&text, "/:"), ["dev", "dunnage", "proc", "run", "sys"]);
 }
 
-/// Starts the bundle and checks that the treatment arrived, and that nothing stays behind.
+/// Starts the bundle and checks that the treatment is in force, and that nothing stays behind.
 fn runtime_starts_the_bundle(test: &str, runtime: &str) {
     if !is_root(test) || !has(test, runtime, &[runtime, "--version"]) {
         return;
@@ -366,7 +367,7 @@ fn runtime_starts_the_bundle(test: &str, runtime: &str) {
     assert_eq!(said(&text, "CapEff:"), [DOCKER_CAPABILITIES]);
 }
 
-/// Starts the bundle as somebody who is not root, in a user namespace with one ID.
+/// Starts the bundle as an ordinary user, in a user namespace with one id.
 fn runtime_starts_the_bundle_for_nobody(test: &str, runtime: &str) {
     const NOBODY: u32 = 65_534;
     const OUTSIDE: usize = NOBODY as usize;
@@ -413,12 +414,12 @@ fn unpacked(image: &Image<'_>, state: &Path) -> PathBuf {
     image.unpack(state, &|| (), &|| true).unwrap()
 }
 
-/// Another user than its owner has to pass through the directory.
+/// Users other than its owner must be able to enter the directory.
 fn open_to_all(directory: &Path) {
     fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Two starts, one after the other: the second finds what the first left, if it left anything.
+/// Two starts in sequence: the second one would find what the first one left.
 fn starts_without_trace(scene: &Scene, runtime: &str, config: &Value, image: &Path) -> String {
     let bundle = Bundle::write(&scene.path().join("bundle"), image, config).unwrap();
     let ready = output(&["find", bundle.root().to_str().unwrap(), "-printf", "%p %m %n %T@\n"]);

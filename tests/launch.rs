@@ -1,5 +1,5 @@
-//! The probe of a launch never starts libc: what can run between the executable's entry and libc's own is followed, branch
-//! by branch, and the probe is asked for what it says there and after libc's start.
+//! The probe of a launch never starts libc: all code between the executable's entry and libc's own is
+//! followed, branch by branch, and the probe's reports are checked there and after libc's start.
 //!
 //! Deliberately absent: how long any of it takes (`cargo xtask bench true bare`).
 
@@ -16,7 +16,7 @@ use support::{Need, lacks};
 
 const DUNNAGE: &str = env!("CARGO_BIN_EXE_dunnage");
 
-/// An executable of 64 bits, as far as is needed to find code in it.
+/// A 64-bit executable, parsed as far as needed to find code in it.
 struct Elf(Vec<u8>);
 
 impl Elf {
@@ -30,7 +30,7 @@ impl Elf {
         self.number::<8>(24)
     }
 
-    /// Type, place in the file, address and size of each segment.
+    /// Type, file offset, address and size of each segment.
     fn segments(&self) -> Vec<[usize; 4]> {
         let one = |index| self.number::<8>(32) + index * self.number::<2>(54);
         let read = |at| {
@@ -65,8 +65,8 @@ impl Elf {
         symbols.into_iter().find(is_it).map(|at| self.number::<8>(at + 8)).expect("the symbol is there")
     }
 
-    /// Instructions that can be reached from an address without going through another one, and what of them must not
-    /// be there.
+    /// The instructions that can be reached from one address without passing another one, and those of them
+    /// that must not be there.
     fn reachable(&self, from: usize, border: usize) -> (BTreeSet<u64>, Vec<String>) {
         let (mut seen, mut faults) = (BTreeSet::new(), Vec::new());
         let mut waiting = vec![from as u64];
@@ -83,7 +83,7 @@ impl Elf {
                 FlowControl::ConditionalBranch | FlowControl::Call => {
                     waiting.extend([after, one.near_branch_target()]);
                 }
-                // Behind what does not return.
+                // After instructions that do not return.
                 FlowControl::Interrupt if one.mnemonic() == Mnemonic::Int3 => {}
                 FlowControl::Return | FlowControl::Exception => {}
                 _ => faults.push(format!("{at:x}: `{:?}` leads nobody knows where", one.mnemonic())),
@@ -114,7 +114,7 @@ fn nothing_between_the_entry_and_libcs_own_calls_out() {
     let (seen, faults) = elf.reachable(entry, libc);
     assert!(faults.is_empty(), "{faults:#?}");
     assert!((300..6000).contains(&seen.len()), "{} instructions", seen.len());
-    // The same look at libc's start finds what it must not find above.
+    // The same check of libc's start finds what it must not find above.
     let (_, faults) = elf.reachable(libc, libc);
     assert!(!faults.is_empty());
 }
@@ -172,7 +172,7 @@ fn a_launch_enters_a_root_without_libc_too() {
     for task in [&[][..], &["start", "limits"], &["enter"]] {
         assert_eq!(said(&words(task)).main, None, "{task:?}");
     }
-    // What is no launch is done there after libc's start.
+    // Tasks other than a launch run after libc's start.
     assert_eq!(probe(&words(&["none"])).status.code(), Some(0));
     assert_eq!(probe(&words(&["nonsense"])).status.code(), Some(2));
     for task in ["start", "main"] {
@@ -189,7 +189,7 @@ fn a_launch_enters_a_root_without_libc_too() {
             cannot("change to the directory `/nosuch")
         );
     }
-    // Words that are not all there are refused, not read beyond.
+    // Incomplete arguments are refused, and nothing is read beyond them.
     assert_eq!(probe(&["inside", root, "/", "9", "/proc"]).status.code(), Some(4));
 }
 

@@ -1,5 +1,5 @@
-//! Limits on CPU time, for real: are they in force on every subject, refused in clear words where they
-//! cannot be, and is nothing left of them, however a run ends?
+//! Limits on CPU time, for real: in force on every subject, refused with clear words where they are
+//! impossible, and nothing left of them, however a run ends.
 
 #[path = "support/dunnage.rs"]
 mod dunnage_program;
@@ -23,16 +23,16 @@ use dunnage::units::Nanos;
 use dunnage_program::{Dunnage, Ran};
 use support::{Need, lacks, skip};
 
-/// Long enough for anything that is bound to come; where it is reached, the test has failed.
+/// Long enough for anything that must happen; a test that reaches it has failed.
 const AMPLE: Duration = Duration::from_secs(30);
 
-/// Why no limit can be set on this host, where none can.
+/// Why limits cannot be set on this host, if they cannot.
 fn cgroups() -> Result<CgroupPlan, String> {
     Need::Root.ready()?;
     CgroupPlan::here().map_err(|error| error.to_string())?.for_cpu().map_err(|why| why.to_string())
 }
 
-/// The plan; none where the test must return, which is then told.
+/// The plan; `None` if the test must return, which is reported.
 fn cgroups_for(test: &str) -> Option<CgroupPlan> {
     cgroups().inspect_err(|why| skip(test, Need::Cgroup, why)).ok()
 }
@@ -61,7 +61,7 @@ const ALL: [(Need, &str); 9] = [
     (Need::Containerd, "containerd"),
 ];
 
-/// The subjects with these keys too.
+/// The subjects with these keys added.
 fn with(subjects: &[&str], keys: &str) -> String {
     let one = |subject: &&str| format!("-s {subject}{}{keys}", if subject.contains(':') { ',' } else { ':' });
     subjects.iter().map(one).collect::<Vec<_>>().join(" ")
@@ -80,7 +80,7 @@ fn half_a_cpu_is_in_force_everywhere_and_nothing_is_left() {
     assert!(ran.code == 0 && !ran.stderr.contains("not available"), "{ran}");
     let recorded = record::load(&dunnage.directory()).expect("a run directory");
     assert!(recorded.failures.is_empty(), "{ran}");
-    // The floor has its variant beside it.
+    // The floor has a variant next to it.
     let asked = recorded.plan.subjects.iter().filter(|one| one.twin_of.is_none() && one.only_in.is_empty());
     assert_eq!(asked.count(), subjects.len());
     for facts in &recorded.treatments {
@@ -103,7 +103,7 @@ fn whoever_enters_a_limited_container_is_limited_too() {
     assert_eq!(facts(&ran, "cpus=0.5"), subjects.len(), "{ran}");
 }
 
-/// How many cells `check` found treated like this.
+/// In how many cells `check` found this treatment.
 fn facts(ran: &Ran, fact: &str) -> usize {
     ran.stdout.lines().filter(|line| line.split_whitespace().any(|word| word == fact)).count()
 }
@@ -135,7 +135,7 @@ fn a_burst_is_in_force_or_it_is_told_who_left_it_out() {
             assert_eq!((ran.code, facts(&ran, "burst=20000us")), (0, 1), "{ran}");
             continue;
         }
-        // A runtime from before it takes the word and does nothing.
+        // An older runtime accepts the key and does nothing.
         let told = "treatment: not as asked: a CPU burst of 20.0 ms was asked for and none is in force";
         assert!(ran.stdout.contains(told) && ran.stdout.contains("such as runc 1.2 or newer"), "{ran}");
     }
@@ -227,7 +227,7 @@ fn who_may_make_no_cgroup_hears_so() {
     }
 }
 
-/// A program in cgroups of ours is there from its first instruction on, is throttled, and is gone with them.
+/// A program in dunnage's cgroups is there from its first instruction, is throttled, and is gone with them.
 #[test]
 fn a_program_that_wants_more_than_its_quota_is_throttled() {
     const TEST: &str = "a_program_that_wants_more_than_its_quota_is_throttled";
@@ -303,7 +303,8 @@ fn nothing_is_left_after_a_kill_or_an_interruption() {
     }
 }
 
-/// A run that was struck down while its probe worked in a cgroup: the next one ends it and removes the cgroup.
+/// A run that was killed while its probe worked in a cgroup: the next run kills the probe and removes the
+/// cgroup.
 #[test]
 fn a_bare_probe_that_outlived_its_run_is_ended_with_its_cgroups() {
     const TEST: &str = "a_bare_probe_that_outlived_its_run_is_ended_with_its_cgroups";

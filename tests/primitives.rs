@@ -1,5 +1,5 @@
 //! The experiment `primitives` for real: every piece on this machine's kernel, as root and as an ordinary
-//! user; and nothing is left, also after a kill in the middle.
+//! user; and nothing is left, also after a kill.
 
 #[path = "support/dunnage.rs"]
 mod dunnage;
@@ -20,7 +20,7 @@ use dunnage::Dunnage;
 use serde_json::Value;
 use support::{Need, lacks, skip};
 
-/// Interfaces that everybody on the host can see and that bear our name.
+/// Interfaces with dunnage's name that are visible on the host.
 fn interfaces() -> Vec<String> {
     let entries = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -36,12 +36,12 @@ fn prices(report: &str) -> Vec<Value> {
     own["prices"].as_array().expect("it has prices").clone()
 }
 
-/// Whether a price list has the class of the failure where the price would stand.
+/// Whether a price list has the class of the failure in place of the price.
 fn says_unsupported(shown: &str, piece: &str) -> bool {
     shown.lines().any(|line| line.split_whitespace().take(2).eq([piece, "unsupported"]))
 }
 
-/// In every sample between whose pieces the clock was read they make the whole, to the nanosecond.
+/// In every sample with stamps between the pieces, they add up to the whole, to the nanosecond.
 fn pieces_add_up(dunnage: &Dunnage) {
     let recorded = record::load(&dunnage.directory()).expect("a run directory");
     let mut samples = 0;
@@ -101,7 +101,7 @@ fn every_piece_is_priced_and_the_rungs_stand_beside_the_floor() {
     for piece in ["cgroup_create", "cgroup_remove", "overlay_mount", "pivot_root", "seccomp_load"] {
         assert!(is_priced(&prices, "call", piece), "{piece}: {ran}");
     }
-    // Modules that a kernel may lack are rows with a reason.
+    // Kernel modules that may be missing give rows with a reason.
     for piece in ["veth_pair", "bridge_port", "time_ns", "cgroup_enter_tasks", "cgroup_enter_v2"] {
         let told = says_unsupported(&ran.stdout, piece);
         assert!(is_priced(&prices, "call", piece) || told, "{piece}: {ran}");
@@ -160,7 +160,7 @@ fn an_ordinary_user_gets_prices_or_reasons() {
     assert_eq!(checked.code, 0, "{checked}");
     let lacking = |line: &&str| line.starts_with("lacking ") && line.contains("piece=cgroup_create");
     assert_eq!(checked.stdout.lines().filter(lacking).count(), 1, "{checked}");
-    // Nobody gave this user a cgroup.
+    // No cgroup was delegated to this user.
     assert!(says_unsupported(&ran.stdout, "cgroup_create"), "{ran}");
 }
 

@@ -1,6 +1,8 @@
-//! "Gone" for real: processes, mounts and cgroups that vanish one after the other, and foreign ones that must not count.
+//! "Gone" for real: processes, mounts and cgroups that disappear one after the other, and unrelated ones that
+//! must not count.
 //!
-//! Needs root for mounts and cgroups. What cannot run here says `skipped: TEST: NEED: REASON` on standard error.
+//! Needs root for mounts and cgroups. What cannot run here prints `skipped: TEST: NEED: REASON` to standard
+//! error.
 
 use std::ffi::CString;
 use std::fs;
@@ -14,10 +16,10 @@ use dunnage::sys::clock;
 use dunnage::sys::remains::{self, Kind, NotGone, Remains, Tokens};
 use dunnage::units::Stamp;
 
-/// How late a waking may be on a busy machine with two cores.
+/// How late a wake-up may be on a busy machine with two cores.
 const WAKING: u64 = 30_000_000;
 
-/// How long what vanishes stays.
+/// How long something stays before it disappears.
 const STAY: Duration = Duration::from_millis(120);
 
 fn token(test: &str) -> String {
@@ -41,12 +43,12 @@ fn is_root(test: &str) -> bool {
     root
 }
 
-/// A process that bears `mark` as its name in its command line, until `seconds` have passed.
+/// A process with `mark` as its name in its command line, which lasts for `seconds`.
 fn process(mark: &str, seconds: &str) -> Child {
     Command::new("sleep").arg0(mark).arg(seconds).stdin(Stdio::null()).spawn().unwrap()
 }
 
-/// Does `end` after a while, elsewhere; says between which stamps.
+/// Does `end` after a while, in another thread; returns the stamps before and after it.
 fn later(end: impl FnOnce() + Send + 'static) -> thread::JoinHandle<(Stamp, Stamp)> {
     thread::spawn(move || {
         thread::sleep(STAY);
@@ -88,7 +90,7 @@ impl Drop for Mount {
     }
 }
 
-/// A cgroup in each hierarchy that lets us; removed when dropped.
+/// A cgroup in each writable hierarchy; removed when dropped.
 struct Cgroups(Vec<PathBuf>);
 
 impl Cgroups {

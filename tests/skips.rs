@@ -1,5 +1,5 @@
-//! Is a skip told, counted, and refused where its need is required? Asked of a child process,
-//! because both depend on the environment.
+//! A skip is printed, counted, and a failure if its need is required. Tested in a child process, because both
+//! depend on the environment.
 
 mod support;
 

@@ -197,10 +197,10 @@ fn help() -> String {
     let mut text = "\
 usage: cargo xtask bench [NAME…] [--rounds N] [--seed N]
 
-Sets dunnage beside yardsticks, both in one interleaved run: in every round each side takes its
-turn in a shuffled order, and each timed launch follows an untimed one of the same thing. Prints
-medians, the median of the paired ratios with its exact 95 % interval, and whether the target is
-reached. Timings never fail anything. Without names all benchmarks run, about a quarter of an hour; as root.
+Compare dunnage with yardsticks in one interleaved run: in every round each side takes its turn in
+a shuffled order, and each timed launch follows an untimed one of the same thing. Print medians,
+the median of the paired ratios with its exact 95 % interval, and whether the target is reached.
+No timing is a failure. Without names all benchmarks run, for about a quarter of an hour. Needs root.
 
 "
     .to_owned();

@@ -173,7 +173,7 @@ const TOO_FEW_FILES: &str = "the limit of open files is too low: for a user rais
 const KNOWN: [(&str, &str); 12] = [
     (
         "drop all controllers",
-        "crun refuses a host whose cgroup v2 hierarchy still has controllers beside v1: mount each one left as v1, \
+        "crun does not work on a hybrid host where cgroup v2 still has controllers: mount each of them as v1, \
          as in `mkdir /sys/fs/cgroup/hugetlb && mount -t cgroup -o hugetlb cgroup /sys/fs/cgroup/hugetlb`",
     ),
     (

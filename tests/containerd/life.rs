@@ -1,4 +1,4 @@
-//! Runs on containerd: measured, as asked, and gone afterwards, also where they are broken off.
+//! Runs on containerd: measured, with the treatment asked for, and gone afterwards, also when interrupted.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -106,7 +106,7 @@ fn what_containerd_is_asked_for_is_found_inside() {
     assert_eq!(dunnage.run("sweep").code, 0);
 }
 
-/// A `ctr` that drops an option, with the value after it, and does the rest.
+/// A `ctr` that drops an option with its value, and does the rest.
 fn forgets(option: &str, subject: &str, words: &str) {
     let place = TempDir::new().expect("a directory");
     let real = dunnage::subject::on_path("ctr").expect("it is ready");
@@ -139,7 +139,7 @@ fn what_a_client_of_containerd_forgets_is_noticed() {
     }
 }
 
-/// Stops a run with this signal after so many lines of events.
+/// Stops a run with this signal after this many lines of events.
 fn broken_off(dunnage: &Dunnage, signal: i32, lines: usize) -> String {
     let arguments =
         "run start lifecycle exec -s containerd --rounds 50 --set prestate=primed --events json -o DIR";
@@ -149,7 +149,7 @@ fn broken_off(dunnage: &Dunnage, signal: i32, lines: usize) -> String {
     assert_eq!(events.take(lines).filter(|line| line.is_ok()).count(), lines);
     // Somewhere in the next cell.
     std::thread::sleep(std::time::Duration::from_millis(40 * lines as u64));
-    // SAFETY: signals our own child, which has not been waited for.
+    // SAFETY: signals a child that has not been waited for.
     unsafe { libc::kill(child.id() as i32, signal) };
     let status = child.wait().expect("it ends");
     assert!(signal == libc::SIGKILL || status.code() == Some(5), "{status}");
@@ -195,7 +195,7 @@ fn assert_namespace_gone(told: &str) {
     assert_eq!(empty_or_gone, 0, "{told}");
 }
 
-/// A container in our namespace that bears a name like ours and none of our labels.
+/// A container in dunnage's namespace with a name like dunnage's and without its labels.
 struct Foreign {
     socket: &'static str,
     name: String,
@@ -244,7 +244,7 @@ fn what_others_keep_in_our_namespace_is_left_and_said() {
     assert!(foreign.is_there(), "{swept}");
     let told = format!("namespace `dunnage` stays in containerd: it holds `{}`", foreign.name);
     assert!(format!("{swept}").contains(&told), "{swept}");
-    // With it gone the namespace goes too.
+    // Without this container the namespace is removed too.
     drop(foreign);
     let Some(swept) = swept_alone(TEST, &dunnage) else { return };
     assert_eq!(swept.code, 0, "{swept}");

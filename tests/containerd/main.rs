@@ -1,6 +1,6 @@
-//! containerd, youki and gVisor's runsc, for real: what they are asked for is found inside, what they lack is
-//! said, and however a run of them ends, nothing of it stays. In containerd only our own namespace is
-//! touched; docker's containers live in another one of the same daemon.
+//! containerd, youki and gVisor's runsc for real: what they are asked for is found inside, what they lack is
+//! reported, and no run of them leaves anything, however it ends. In containerd only dunnage's namespace is
+//! touched; docker's containers are in another one of the same daemon.
 
 #[path = "../support/dunnage.rs"]
 mod dunnage;

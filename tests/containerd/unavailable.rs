@@ -1,4 +1,5 @@
-//! Where containerd or a runtime cannot be asked, that is said with a remedy and the others go on.
+//! Where containerd or a runtime is not available, a message says so with a remedy, and the others are
+//! measured.
 
 use tempfile::TempDir;
 
@@ -17,7 +18,7 @@ fn unavailable(dunnage: &Dunnage, subject: &str) -> Ran {
 fn a_socket_that_is_not_there_is_named() {
     let _turn = turn();
     let place = TempDir::new().expect("a directory");
-    // Asked for its version by nobody: the socket is tried first.
+    // Never asked for its version: the socket is tried first.
     let ctr = script(place.path(), "ctr", "exit 1");
     let subject = format!("containerd:host=/run/dunnage-nowhere.sock,bin={}", ctr.display());
     let ran = unavailable(&Dunnage::new(), &subject);
@@ -41,7 +42,7 @@ fn programs_that_are_not_installed_are_named() {
         let _ = std::fs::remove_dir_all(dunnage.directory());
         let ran = unavailable(&dunnage, subject);
         let told = format!("not available: {subject}: {reason}");
-        // Where it is installed, the path above only hides it.
+        // If it is installed, the path above only hides it.
         let remedy = if ran.stderr.contains("in `$PATH`, but in ") { "add it: " } else { remedy };
         assert!(ran.stderr.contains(&told) && ran.stderr.contains(remedy), "{ran}");
     }

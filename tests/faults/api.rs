@@ -1,5 +1,5 @@
-//! An engine's API that answers half, late, nonsense or no, or goes away: each is a failure of the
-//! right class in the engine's words, and the container is removed.
+//! An engine's API whose answers are partial, late, garbage or refusals, or that goes away: each is a failure
+//! of the right class in the engine's words, and the container is removed.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::left;
 use crate::server::{Reply, Server, kind};
 use crate::support::{Need, lacks};
 
-/// A program, a directory for sockets, and the subject that is asked at the one in it.
+/// A program, a directory for sockets, and the subject that uses the one in it.
 struct Scene {
     dunnage: Dunnage,
     place: TempDir,
@@ -35,7 +35,7 @@ impl Scene {
         self.run_within(2)
     }
 
-    /// With so many seconds for each request.
+    /// With this many seconds for each request.
     fn run_within(&self, seconds: u32) -> Ran {
         let subject = self.subject();
         self.dunnage.run(&format!(
@@ -44,8 +44,8 @@ impl Scene {
     }
 }
 
-/// A daemon that is as usual but for one kind of request, while dunnage tries the subject: the run goes
-/// on without it and says why. Gives the requests that came.
+/// A daemon that behaves normally except for one kind of request, while dunnage tries the subject: the run
+/// continues without it and says why. Returns the requests.
 fn tried(
     kind_of_fault: &'static str,
     reply: impl Fn() -> Reply + Send + Sync + 'static,
@@ -64,15 +64,15 @@ fn tried(
     server.requests()
 }
 
-/// What is left after the next session has cleared what this one could not. Not by `sweep`, which
-/// would also take the images away from tests that run beside this one.
+/// What is left after the next session has removed what this one could not. Not after `sweep`, which would
+/// also remove the images that parallel tests use.
 fn left_after_another(dunnage: &Dunnage) -> Vec<PathBuf> {
     let next = dunnage.run("check start -s bare");
     assert_eq!(next.code, 0, "{next}");
     dunnage.left_in_state()
 }
 
-/// The name of the container that was to be made, and what came of it after the fault.
+/// The name of the container that was to be made, and what happened to it after the fault.
 fn removed_by_force(requests: &[String]) -> bool {
     let created = requests.iter().find_map(|shown| shown.split_once("/containers/create?name="));
     let Some((_, name)) = created else { return false };
@@ -139,7 +139,7 @@ fn a_no_is_told_in_the_words_of_the_engine_and_the_container_is_removed() {
     assert!(removed_by_force(&tried("remove", move || no(500, "it broke in the middle"), &words)));
     let failed = || Reply::Json(200, r#"{"Error":null,"StatusCode":126}"#.into());
     assert!(removed_by_force(&tried("wait", failed, &["crash: ", "ended with exit code 126"])));
-    // All goes well and nothing ran: the output is empty.
+    // Every request succeeds and nothing ran: the output is empty.
     assert!(removed_by_force(&tried("nothing", || Reply::Usual, &["wrong output: ", "succeeded, but"])));
 }
 
@@ -207,7 +207,7 @@ fn a_real_daemon_that_falls_silent_leaves_nothing() {
     for fault in ["create", "start", "wait"] {
         let scene = Scene::new();
         let _server = in_the_first_round(&scene, fault, || Reply::Swallow);
-        // A real daemon on a busy machine takes seconds for what is not disturbed, too.
+        // A real daemon on a busy machine takes seconds for undisturbed requests, too.
         let ran = scene.run_within(8);
         assert_eq!(ran.code, 0, "{ran}");
         let recorded = record::load(&scene.dunnage.directory()).expect("a run directory");

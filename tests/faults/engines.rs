@@ -1,5 +1,5 @@
-//! Engines and runtimes that misbehave in the middle of a run: scripts in the place of the real
-//! ones, which they call until they do not.
+//! Engines and runtimes that misbehave in the middle of a run: scripts in place of the real ones, which they
+//! call until then.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,8 +13,8 @@ use crate::dunnage::{Dunnage, Ran};
 use crate::left;
 use crate::support::{Need, lacks};
 
-/// How a program misbehaves, in shell, once it is asked to `run` more often than the trials do;
-/// and what its failures then are.
+/// How a program misbehaves, in shell, once `run` has been called more often than the trials do, and the
+/// failure that results.
 const FAULTS: [(&str, &str, FailureClass, &str); 9] = [
     ("dies", "echo 'it is broken' >&2; exit 1", Crash, "it is broken"),
     ("killed", "kill -9 $$", Crash, "ended with signal 9"),
@@ -27,7 +27,7 @@ const FAULTS: [(&str, &str, FailureClass, &str); 9] = [
     ("forges", "\"$real\" \"$@\" | sed 's/^entry .*/entry 12/'", WrongOutput, "is stamped before `spawn`"),
 ];
 
-/// A program that calls the real one for all but `run`, and for `run` as often as the trials do.
+/// A program that calls the real one for everything but `run`, and for `run` as often as the trials do.
 pub fn script(directory: &Path, name: &str, real: &Path, fault: &str) -> PathBuf {
     let path = directory.join(name);
     let fault = fault.replace("DUNNAGE", env!("CARGO_BIN_EXE_dunnage"));
@@ -65,7 +65,7 @@ pub fn assert_all_failed(recorded: &Recorded, label: &str, class: FailureClass, 
     }
 }
 
-/// A daemon whose client was killed may do its work later; for that there is the sweep.
+/// A daemon whose client was killed may do its work later; the sweep is for that.
 pub fn assert_nothing_left(dunnage: &Dunnage, recorded: &Recorded) {
     assert_eq!(dunnage.run("sweep").code, 0);
     assert_eq!(left::of_run(&recorded.run), Vec::<String>::new());
@@ -172,7 +172,7 @@ fn a_podman_that_hangs_leaves_nothing() {
     }
 }
 
-/// An engine that answers this when it is asked what it is.
+/// An engine that gives this answer when it is asked for its facts.
 fn answers(engine: &str, answer: &str, words: &str) -> (Ran, Recorded) {
     let place = TempDir::new().expect("a directory");
     let path = place.path().join(engine);

@@ -1,5 +1,5 @@
-//! Runtimes that start a container and leave out a part of what was asked for: by themselves, and under
-//! an engine that believes them.
+//! Runtimes that start a container without part of what was asked for: directly, and under an engine that
+//! trusts them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::dunnage::Dunnage;
 use crate::engines::{assert_all_failed, assert_nothing_left, real, script};
 use crate::support::{Need, lacks};
 
-/// What a runtime leaves out, in shell, and what is then said. `edit` changes the bundle's description.
+/// What a runtime leaves out, in shell, and the message. `edit` changes the bundle's `config.json`.
 const LEAKS: [(&str, &str, &str); 6] = [
     ("alone", "cd \"$directory\" && exec rootfs/dunnage probe start", "its pid namespace is the host's"),
     (
@@ -38,8 +38,7 @@ const LEAKS: [(&str, &str, &str); 6] = [
     ("cgroup", "exec \"$real\" --cgroup-manager=disabled \"$@\"", "its cgroup is not its own"),
 ];
 
-/// In shell: which directory is the bundle, and how its description is edited before the real runtime
-/// takes it.
+/// In shell: finds the bundle's directory, and edits its `config.json` before the real runtime reads it.
 const BUNDLE: &str = "last=; for argument in \"$@\"; do\n  case \"$last\" in --bundle|-b) directory=$argument;; esac\n  \
     last=$argument\ndone\nedit() { sed -i \"$1\" \"$directory/config.json\"; }\n";
 
@@ -71,7 +70,7 @@ fn a_runtime_that_leaves_out_a_part_is_found_out() {
     assert_nothing_left(&dunnage, &recorded);
 }
 
-/// What a client of podman adds to `run`, and what is then said.
+/// What a podman client adds to `run`, and the message.
 const ADDED: [(&str, &str); 5] = [
     ("--network=host", "its network namespace is the host's"),
     ("--pid=host", "its pid namespace is the host's"),
@@ -109,7 +108,7 @@ fn a_podman_that_leaves_out_a_part_is_found_out() {
     }
 }
 
-/// podman takes any program for crun that its configuration names.
+/// podman accepts any program as crun that its configuration names.
 #[test]
 fn a_runtime_that_starts_another_one_under_podman_is_found_out() {
     const TEST: &str = "a_runtime_that_starts_another_one_under_podman_is_found_out";

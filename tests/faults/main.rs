@@ -1,5 +1,5 @@
-//! Faults for real: each gives one clear error or row with a hint, the other cells go on, every
-//! sample taken stays readable, and nothing is left behind.
+//! Faults for real: each gives one clear error or row with a hint, the other cells are measured, every sample
+//! taken stays readable, and nothing is left behind.
 
 #[path = "../support/dunnage.rs"]
 mod dunnage;

@@ -1,4 +1,4 @@
-//! What is not there, and what may not be done: one line says so, and the rest is measured.
+//! Missing things, and missing rights: one line says so, and the rest is measured.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -11,14 +11,14 @@ use crate::support::{Need, lacks};
 fn measured(dunnage: &Dunnage) -> Vec<String> {
     let recorded = record::load(&dunnage.directory()).expect("a run directory");
     assert_eq!(recorded.failures, Vec::new());
-    // An experiment adds variants of its own.
+    // An experiment adds its own variants.
     let originals =
         recorded.plan.subjects.iter().filter(|entry| entry.twin_of.is_none() && entry.only_in.is_empty());
     originals.map(|entry| entry.label.clone()).collect()
 }
 
 fn unavailable(ran: &Ran, subject: &str, words: &str) {
-    // One line has all for which a reason holds.
+    // One line lists all subjects with the same reason.
     let mut lines = ran.stderr.lines().filter_map(|line| line.strip_prefix("not available: "));
     let names = |line: &str| format!(", {}", line.replace(": ", ", "));
     let told = lines.find(|line| names(line).contains(&format!(", {subject}, ")));
@@ -69,7 +69,7 @@ fn a_daemon_that_is_not_there_is_said_with_the_remedy() {
     assert_eq!(alone.code, 4, "{alone}");
 }
 
-/// A node with many containers has as many network links: the probe's message stays whole.
+/// A node with many containers has as many network links: the probe's message stays complete.
 #[test]
 fn a_host_with_hundreds_of_network_links_is_measured() {
     if lacks("a_host_with_hundreds_of_network_links_is_measured", Need::Root) {

@@ -10,7 +10,7 @@ use crate::dunnage::{Dunnage, Ran};
 use crate::left;
 use crate::support::{Need, lacks};
 
-/// Sends the signal so many times after so many lines of events.
+/// Sends the signal `times` times after this many lines of events.
 fn stopped(dunnage: &Dunnage, subjects: &str, signal: i32, lines: usize, times: usize) -> Ran {
     let arguments = format!("run start {subjects} --rounds 200 --events json -o DIR");
     let mut command = dunnage.command(&arguments);
@@ -32,7 +32,7 @@ fn stopped(dunnage: &Dunnage, subjects: &str, signal: i32, lines: usize, times: 
 }
 
 fn send(child: &Child, signal: i32) {
-    // SAFETY: signals our own child, which has not been waited for.
+    // SAFETY: signals a child that has not been waited for.
     unsafe { libc::kill(child.id() as i32, signal) };
 }
 
@@ -76,11 +76,12 @@ fn a_stopped_run_goes_on() {
 fn stop_while_it_runs(subject: &str) {
     let dunnage = Dunnage::new();
     let subjects = format!("-s {subject}");
-    // Once in the first launch, where the client is left to end; once insisting in a later one.
+    // Once in the first launch, where the client may still end; then twice in a later one.
     for (lines, times) in [(2, 1), (7, 2)] {
         let ran = stopped(&dunnage, &subjects, libc::SIGINT, lines, times);
         if times > 1 {
-            // A client that was killed may leave its daemon at work. What stays because another test uses it is not this run's.
+            // A client that was killed may leave its daemon at work. What stays because another test uses it
+            // is not this run's.
             let swept = dunnage.run("sweep");
             let run = record::load(&dunnage.directory()).expect("a run directory").run;
             let stuck = |line: &str| line.starts_with("could not") && line.contains(&run);
@@ -128,7 +129,7 @@ fn ctrl_c_ends_a_run_of_podman() {
     }
 }
 
-/// A client that says, through a pipe with a name, when it is asked, and takes its time to answer.
+/// A client that reports through a named pipe that it is asked, and takes its time to answer.
 #[test]
 fn ctrl_c_while_an_engine_is_asked_what_it_is_ends_the_run() {
     use std::os::unix::fs::PermissionsExt;
@@ -149,7 +150,7 @@ fn ctrl_c_while_an_engine_is_asked_what_it_is_ends_the_run() {
     assert_eq!(ran.code, 5, "{ran}");
 }
 
-/// The planted pause of whoever measures is in no sample.
+/// A pause of dunnage itself is not part of any sample.
 #[test]
 fn a_launch_during_which_dunnage_was_stopped_does_not_count() {
     let dunnage = Dunnage::new();

@@ -1,4 +1,4 @@
-//! What a container of the floor is like inside, for root and for an ordinary user.
+//! A container of the floor from inside, for root and for an ordinary user.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,12 +63,12 @@ fn is_what_docker_makes(place: &Place, spec: Spec) {
         .chain(["clone", "session", "exit"])
         .filter(|name| ends(name))
         .count();
-    // What nobody asks to be timed reads no clock.
+    // Without stamps no clock is read.
     assert_eq!(named, if prepared.making().stamped { ALL.len() + 2 } else { 0 }, "{stamps:?}");
     prepared.dispose().unwrap();
 }
 
-/// What a shell finds inside, for the facts that the probe does not tell.
+/// What a shell finds inside, for the facts that the probe does not report.
 #[test]
 fn files_mounts_and_host_name_are_dockers() {
     let test = "files_mounts_and_host_name_are_dockers";
@@ -143,7 +143,7 @@ fn pieces_can_be_left_out() {
     let on_host = place.top.path().join("rootfs/dunnage");
     let bare = inside(Pieces::NONE, &on_host);
     let shared = |one: &message::Inside| one.namespaces.values().filter(|inode| own.contains(inode)).count();
-    // Without a filter of its own it has the one that we may be under ourselves.
+    // Without its own filter it has the one that this process may be under.
     let ours = raw::prctl(libc::PR_GET_SECCOMP, 0).unwrap() as u64;
     assert_eq!((shared(&bare), bare.seccomp, bare.no_new_privs), (7, ours, 0));
     assert_eq!(shared(&inside(Pieces::NONE.with(Piece::Network), &on_host)), 6);
@@ -162,7 +162,7 @@ fn pieces_can_be_left_out() {
     assert_eq!(place.remains(), Vec::<PathBuf>::new());
 }
 
-/// The modes that this machine is not in are made in a mount namespace.
+/// The cgroup modes that this machine is not in are made in a mount namespace.
 #[test]
 fn every_division_of_the_cgroup_hierarchies_will_do() {
     let test = "every_division_of_the_cgroup_hierarchies_will_do";

@@ -1,4 +1,4 @@
-//! The floor for real: containers made by system calls, seen from inside and from outside.
+//! The floor for real: containers made with system calls, from inside and from outside.
 
 mod inside;
 mod place;

@@ -26,7 +26,7 @@ pub fn skipped(test: &str, need: &str, reason: &str) {
     println!("skipped: {test}: {need}: {reason}");
 }
 
-/// An image and a scratch directory, in a temporary directory that everybody may enter.
+/// An image and a scratch directory, in a temporary directory that all users can enter.
 pub struct Place {
     pub top: tempfile::TempDir,
     pub cgroups: CgroupPlan,
@@ -51,7 +51,7 @@ impl Place {
         spec_in(self.top.path(), self.cgroups.clone())
     }
 
-    /// What lies in the scratch directory and in our cgroup directories.
+    /// The content of the scratch directory and of dunnage's cgroup directories.
     pub fn remains(&self) -> Vec<PathBuf> {
         let scratch = [self.top.path().join("scratch")];
         let parents = self.cgroups.places.iter().map(|place| place.parent.clone());
@@ -107,7 +107,7 @@ pub fn own_namespaces() -> BTreeSet<u64> {
     inodes(["cgroup", "ipc", "mnt", "net", "pid", "user", "uts"])
 }
 
-/// Those that the next child of this thread begins in.
+/// The namespaces in which the next child of this thread is born.
 pub fn own_namespaces_of_children() -> BTreeSet<u64> {
     inodes(["cgroup", "ipc", "mnt", "net", "pid_for_children", "user", "uts"])
 }
@@ -129,7 +129,7 @@ pub fn mounts() -> Vec<String> {
         .collect()
 }
 
-/// Whether this machine lets the tests make what root makes; says why not.
+/// Whether this machine lets the tests make what root makes; prints why not.
 pub fn as_root(test: &str) -> bool {
     if !is_privileged() {
         skipped(test, "root", "CAP_SYS_ADMIN is missing");
@@ -137,7 +137,7 @@ pub fn as_root(test: &str) -> bool {
     is_privileged()
 }
 
-/// Copies a program of the host with its libraries into an image; says whether there are any.
+/// Copies a program of the host with its libraries into an image; returns whether it has any.
 pub fn copy_with_libraries(program: &str, rootfs: &Path) -> bool {
     let Ok(output) = Command::new("ldd").arg(program).output() else { return false };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -149,7 +149,7 @@ pub fn copy_with_libraries(program: &str, rootfs: &Path) -> bool {
         })
 }
 
-/// The test executable itself, to run one test of it as another process.
+/// The test executable, with arguments that run one of its tests in another process.
 pub fn one_test(module: &str, test: &str) -> [String; 3] {
     [
         std::env::current_exe().unwrap().to_str().unwrap().to_owned(),

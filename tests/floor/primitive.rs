@@ -1,4 +1,4 @@
-//! Primitives really do what they are timed for, leave nothing, and say why where they cannot.
+//! Primitives do what they are timed for, leave nothing, and report why where they cannot.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ use dunnage::sys::spawn::Status;
 
 use crate::place::{PATIENCE, Place, alone, as_root, mounts, one_test, skipped, spec_in};
 
-/// The interfaces, network namespaces in use and mounts that others of this process can see.
+/// The interfaces, network namespaces in use and mounts that other processes can see.
 fn world() -> (Vec<String>, usize, Vec<String>) {
     let interfaces = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
     let mut names: Vec<String> =
@@ -48,8 +48,9 @@ fn seen(place: &Place, primitive: Primitive, program: &str, arguments: &[&str]) 
     String::from_utf8(ended.stdout).unwrap()
 }
 
-/// Looks until what was made is seen. The other end of a pair lies in a network namespace that nothing holds once the
-/// program is executed: the kernel clears it away in the background, and both ends with it, sometimes before the look.
+/// Looks until it is there. The other end of a pair is in a network namespace that nothing holds once the
+/// program is executed: the kernel removes it in the background, and both ends with it, sometimes before the
+/// look.
 fn before_it_goes(is_there: impl Fn(&str) -> bool, look: impl Fn() -> String) {
     const LOOKS: usize = 100;
     let looks: Vec<String> = (0..LOOKS).map(|_| look()).take_while(|said| !is_there(said)).collect();
@@ -86,7 +87,7 @@ fn done(prepared: &mut Prepared, primitive: Primitive) {
         }
         Err(failed) => {
             assert_eq!(failed.cleanup, None);
-            // What a kernel was built without, or a host does not mount, is said and not done.
+            // What a kernel was built without, or a host does not mount, is reported and not done.
             let known = match &failed.error {
                 LaunchError::Impossible(_) => true,
                 LaunchError::Step(error) => {
@@ -129,7 +130,7 @@ fn a_primitive_is_there_when_it_was_done() {
     }
     let overlay = cat(Primitive::OverlayMount, "/proc/self/mountinfo");
     assert!(overlay.lines().any(|line| line.contains("floor-test-seen") && line.contains(" - overlay ")));
-    // Only in the image is this program where it is executed from.
+    // This program has this path only in the image.
     let probe = seen(&place, Primitive::PivotRoot, "/dunnage", &["probe", "start"]);
     assert!(probe.ends_with("\nend\n"), "{probe}");
     let host = fs::read_link("/proc/self/ns/time_for_children").map(|link| link.display().to_string());
@@ -143,7 +144,7 @@ fn a_primitive_is_there_when_it_was_done() {
     let names: BTreeSet<_> =
         fs::read_dir("/sys/class/net").unwrap().flatten().map(|one| one.file_name()).collect();
     assert!(!names.contains(std::ffi::OsStr::new("dunnage1")), "the host has an interface of the test");
-    // Of a port the bridge has an entry for its own addresses.
+    // The bridge has an entry for a port's own addresses.
     let script = "mount -t sysfs none /sys && { cat /sys/class/net/dunnage1/operstate; ls /sys/class/net/dunnage0/brif; }; exit 0";
     let look = || seen(&place, Primitive::BridgePort, "/usr/bin/unshare", &["--mount", "sh", "-c", script]);
     before_it_goes(|port| port == "up\ndunnage1\n", look);
@@ -162,7 +163,7 @@ fn what_cannot_be_done_is_said_and_leaves_nothing() {
         let failed = none.time(primitive, "floor-test-none").unwrap_err();
         assert!(matches!(failed.error, LaunchError::Impossible(_)), "{failed}");
     }
-    // A name that is taken is another's.
+    // An existing cgroup with this name belongs to another container.
     let taken = place.spec().cgroups.directories("floor-test-taken");
     if let Some(last) = taken.last() {
         fs::create_dir(last).unwrap();
@@ -243,7 +244,7 @@ fn rootless(top: &Path) {
     for (_, primitive) in PRIMITIVES {
         done(&mut prepared, primitive);
     }
-    // No cgroup is needed for it, and no right of the host.
+    // It needs no cgroup, and no rights on the host.
     prepared.time(Primitive::SeccompLoad, "floor-test-rootless").unwrap();
     prepared.time(Primitive::TimeNamespace, "floor-test-rootless").unwrap();
     prepared.dispose().unwrap();

@@ -1,4 +1,4 @@
-//! What a container of the floor leaves, when all goes well and when it does not: nothing.
+//! A container of the floor leaves nothing, whether it succeeds or fails.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -118,7 +118,7 @@ fn what_a_killed_maker_leaves_is_undone_from_its_name() {
     for path in &left.cgroups {
         fs::write(path.join("cgroup.procs"), sleeper.id().to_string()).unwrap();
     }
-    // A name that is taken is another's container: it stays as it is.
+    // An existing cgroup with this name belongs to another container, and stays as it is.
     let LaunchFailed { error: LaunchError::Step(taken), cleanup: None } = prepared.launch(name).unwrap_err()
     else {
         panic!("the name was not taken")

@@ -1,5 +1,5 @@
-//! Containers as handles, for real: many of one subject alive at once and from several threads, services that carry out orders,
-//! containers joined by a network of ours; and nothing left, however that ends.
+//! Containers as handles, for real: many of one subject alive at once and from several threads, services that
+//! carry out orders, containers joined by a network of dunnage's; and nothing left, however that ends.
 
 #[path = "../support/dunnage.rs"]
 mod dunnage;
@@ -144,7 +144,7 @@ fn many_containers_live_at_once_started_from_several_threads() {
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(start)).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
-    // The threads that started them are gone; they are not.
+    // The threads that started them have ended; the containers have not.
     let mut firsts: Vec<_> = all.iter_mut().map(|container| container.first_process().unwrap()).collect();
     firsts.sort_unstable();
     firsts.dedup();
@@ -175,7 +175,7 @@ fn a_container_that_dies_is_a_failure_and_no_hang() {
         let first = container.first_process().unwrap();
         container.send(&work("spin", &["20000"])).unwrap();
         let began = Instant::now();
-        // SAFETY: signals the first process of a container of ours, which has not been reaped.
+        // SAFETY: signals the first process of a container of this test, which has not been reaped.
         unsafe { libc::kill(first, libc::SIGKILL) };
         let Err(Abort::Failed(Failure { class, reason, .. })) = container.answer() else {
             panic!("{text}: the dead answer");
@@ -204,7 +204,7 @@ fn a_program_that_ends_before_it_is_ready_is_a_failure_and_no_hang() {
     ends(&dunnage, bare, run);
 }
 
-/// Two containers of the subject, joined by a network of ours, and what they exchanged.
+/// Two containers of the subject, joined by a network of dunnage's, and what they exchanged.
 fn joined<'a>(subject: &'a dyn Subject, run: &'a RunContext) -> (Held<Made>, [Container<'a>; 2]) {
     let network = subject.make(Wish::Network, run).unwrap();
     let [mut one, mut other] = [(); 2].map(|()| service(subject, Some(&network), run));
@@ -227,7 +227,7 @@ fn joined<'a>(subject: &'a dyn Subject, run: &'a RunContext) -> (Held<Made>, [Co
     (network, [one, other])
 }
 
-/// Is killed in the middle by the test below; alone it is nothing.
+/// The test below kills it in the middle; alone it does nothing.
 #[test]
 fn holds_two_joined_containers_until_it_is_killed() {
     let Some(text) = std::env::var_os("DUNNAGE_TEST_HOLDS") else { return };
@@ -297,8 +297,8 @@ fn two_containers_of_docker_exchange_bytes_and_leave_nothing() {
     }
 }
 
-/// Lets what podman's bridges forward pass the filter of docker while it lives. Beside a docker daemon, which drops what no
-/// rule of its chains accepts, the rules that netavark keeps in a table of nftables let nothing through.
+/// Lets what podman's bridges forward pass docker's filter while it lives. A docker daemon drops what its
+/// chains do not accept, so the rules that netavark keeps in an nftables table have no effect.
 struct PastDocker(bool);
 
 impl PastDocker {
@@ -356,7 +356,7 @@ fn publishes(text: &str) {
     let mut peer = service(bare.as_ref(), None, &run);
     let answer = peer.ask(&work("network", &["exchange", &port.host.to_string(), "1000000"])).unwrap();
     assert_eq!(named(&answer.done.results, "bytes"), 1_000_000, "{text}: {answer:?}");
-    // What it took stands in the peer's own account.
+    // Its CPU time is in the peer's own account.
     assert!(answer.cpu > Nanos(0) && answer.cpu <= peer.cpu().unwrap(), "{answer:?}");
     container.answer().unwrap();
     drop((container, peer));

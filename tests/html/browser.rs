@@ -1,7 +1,7 @@
-//! A real browser that a test drives: Debian's chromium without a window, over its own protocol on a pair of
+//! A real browser driven by a test: Debian's chromium without a window, over its own protocol on a pair of
 //! pipes, so that no port is opened and nothing listens.
 //!
-//! What the browser says of the page is kept: what its console told, and what it asked for. Nothing waits for ever.
+//! What the browser reports about the page is kept: console messages and requests. No wait is unlimited.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
@@ -15,9 +15,9 @@ use resvg::tiny_skia::Pixmap;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// What an answer may take on a busy machine.
+/// How long an answer may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The protocol speaks on descriptors 3 and 4.
+/// The protocol uses descriptors 3 and 4.
 const REDIRECTED: &str = "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null";
 const FLAGS: [&str; 9] = [
     "--no-sandbox",
@@ -31,7 +31,7 @@ const FLAGS: [&str; 9] = [
     "--remote-debugging-pipe",
 ];
 
-/// How large the window is, and what the system prefers.
+/// The size of the window, and the preferences of the system.
 #[derive(Clone, Copy)]
 pub struct Window {
     pub width: u32,
@@ -39,7 +39,7 @@ pub struct Window {
     pub scheme: &'static str,
 }
 
-/// A page in a browser of its own.
+/// A page in its own browser.
 pub struct Browser {
     child: Child,
     to: ChildStdin,
@@ -100,7 +100,7 @@ impl Browser {
         browser
     }
 
-    /// Gives the window another size and the system another taste.
+    /// Changes the size of the window and the preferences of the system.
     pub fn resize(&mut self, window: Window) {
         let Window { width, height, scheme } = window;
         let metrics =
@@ -110,12 +110,12 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 
-    /// Shows the page as it would be on paper.
+    /// Shows the page as it would be printed.
     pub fn print(&mut self) {
         self.call("Emulation.setEmulatedMedia", json!({ "media": "print" }));
     }
 
-    /// What an expression comes to in the page.
+    /// The value of an expression in the page.
     pub fn evaluate(&mut self, expression: &str) -> Value {
         let asked = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
         let answer = self.call("Runtime.evaluate", asked);
@@ -123,7 +123,7 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Presses a key as a person does.
+    /// Presses a key like a user.
     pub fn press(&mut self, key: &str) {
         let (code, text) = match key {
             "Tab" => (9, ""),
@@ -147,7 +147,7 @@ impl Browser {
         self.call("Input.dispatchMouseEvent", json!({ "type": "mouseMoved", "x": x, "y": y }));
     }
 
-    /// What the window shows.
+    /// A picture of the window.
     pub fn screenshot(&mut self) -> (Vec<u8>, Pixmap) {
         let answer = self.call("Page.captureScreenshot", json!({ "format": "png" }));
         let data = answer["data"].as_str().expect("a picture");
@@ -156,16 +156,16 @@ impl Browser {
         (bytes, pixels)
     }
 
-    /// What went wrong in the page, in the browser's words.
+    /// Errors of the page, in the browser's words.
     pub fn complaints(&mut self) -> Vec<String> {
-        // Whatever was said until now has arrived when this is answered.
+        // All earlier messages have arrived when this is answered.
         self.evaluate("1");
         const WRONG: [&str; 3] = ["Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"];
         let wrong = |event: &&Value| event["method"].as_str().is_some_and(|method| WRONG.contains(&method));
         self.events.iter().filter(wrong).map(|event| event["params"].to_string()).collect()
     }
 
-    /// What the page asked for, besides itself and what it holds.
+    /// The page's requests, except for itself and what it contains.
     pub fn requests(&mut self) -> Vec<String> {
         self.evaluate("1");
         let asked = self.events.iter().filter(|event| event["method"] == "Network.requestWillBeSent");
@@ -195,7 +195,7 @@ impl Browser {
         }
     }
 
-    /// Keeps events until the message that is waited for.
+    /// Keeps events until the expected message.
     fn wait(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + PATIENCE;
         loop {

@@ -1,5 +1,5 @@
-//! The page of a comparison: of the same make as a report's, so that the same holds of it. Changes are told by name and
-//! drawn, and whatever comes from outside stays text.
+//! The page of a comparison, which has the same properties as a report's. Changes are named and drawn, and
+//! everything from outside stays text.
 
 use dunnage::compare::Comparison;
 use dunnage::document;
@@ -23,7 +23,7 @@ fn slower() -> Comparison {
     compared(&[run(1, 30, plain)], &[run(2, 30, factor)])
 }
 
-/// Runs in which everything that comes from outside tries to be more than text.
+/// Runs in which everything from outside tries to be more than text.
 fn hostile() -> Comparison {
     let side = |seed: u64| -> Recorded {
         let mut subjects = ladder();

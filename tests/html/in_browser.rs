@@ -1,5 +1,6 @@
-//! The page in a real browser: no complaint, no request; sorting, hiding and the pointer work; the keyboard reaches
-//! everything; light, dark and on a phone it shows something; and axe-core finds nothing that shuts anybody out.
+//! The page in a real browser: no error, no request; sorting, hiding and the pointer work; everything can be
+//! reached by keyboard; light, dark and on a phone it shows something; and axe-core finds no accessibility
+//! problem.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ pub const NIGHT: Window = Window { scheme: "dark", ..DESK };
 pub const TABLET: Window = Window { width: 800, height: 1100, scheme: "light" };
 pub const PHONE: Window = Window { width: 390, height: 844, scheme: "light" };
 
-/// A page on disk, as a person would open it.
+/// A page on disk, opened as a user would.
 pub struct Opened {
     pub browser: Browser,
     _directory: TempDir,
@@ -52,7 +53,7 @@ fn a_browser_has_nothing_to_complain_of_and_nothing_to_fetch() {
         browser.evaluate(UNFOLD);
         assert_eq!(browser.complaints(), Vec::<String>::new());
         assert_eq!(browser.requests(), Vec::<String>::new());
-        // What tries to be an element is none.
+        // Text that looks like an element does not become one.
         assert_eq!(browser.evaluate("document.scripts.length + document.images.length"), 1);
         assert!(browser.evaluate("document.querySelectorAll('main table').length").as_u64() > Some(5));
         assert_eq!(browser.evaluate("document.getElementById('tools').hidden"), false);
@@ -113,7 +114,7 @@ fn a_subject_is_hidden_everywhere_at_once() {
     let others = shown(browser, "bare");
     browser.evaluate("document.querySelector('input[data-label=\"podman\"]').click()");
     assert!(shown(browser, "podman").iter().all(|(_, is_shown)| !is_shown));
-    // What sets bare beside podman goes with podman.
+    // Comparisons of podman with bare are shown and hidden with podman.
     let kept = shown(browser, "bare").iter().filter(|(_, is_shown)| *is_shown).count();
     assert!(kept > 0 && kept <= others.len());
     assert_eq!(browser.evaluate("document.getElementById('shown').textContent"), "11 of 12");
@@ -185,7 +186,7 @@ fn the_keyboard_reaches_everything_and_shows_where_it_is() {
     assert_eq!(browser.evaluate("document.activeElement.localName"), "summary");
 }
 
-/// The mean of red, green and blue, and how many colours there are.
+/// The mean of red, green and blue, and the number of colours.
 pub fn looks(pixels: &Pixmap) -> (f64, usize) {
     let sum: u64 = pixels
         .pixels()
@@ -197,7 +198,7 @@ pub fn looks(pixels: &Pixmap) -> (f64, usize) {
     (sum as f64 / (pixels.pixels().len() * 3) as f64, colours.len())
 }
 
-/// Where screenshots may be kept for a person to look at.
+/// Where screenshots may be kept for inspection.
 pub fn kept(name: &str, bytes: &[u8]) {
     let directory = std::env::var_os("DUNNAGE_TEST_SCREENSHOTS").map(PathBuf::from);
     if let Some(directory) = directory {
@@ -218,7 +219,7 @@ fn it_is_seen_by_day_by_night_and_on_a_phone() {
         let (bytes, pixels) = browser.screenshot();
         kept(name, &bytes);
         assert_eq!((pixels.width(), pixels.height()), (window.width, window.height));
-        // Nothing of the page itself is wider than the window; tables scroll in their own boxes.
+        // The page itself is not wider than the window; tables scroll in their own boxes.
         let wide = browser.evaluate("document.documentElement.scrollWidth");
         assert!(wide.as_u64() <= Some(window.width.into()), "{name}: {wide}");
         looks(&pixels)
@@ -228,7 +229,7 @@ fn it_is_seen_by_day_by_night_and_on_a_phone() {
         assert!(colours > 40, "{name} has {colours} colours");
     }
     assert!(light.0 > 200.0 && phone.0 > 200.0 && dark.0 < 70.0, "{light:?} {dark:?} {phone:?}");
-    // The reader's choice goes before the system's.
+    // The reader's choice overrides the system's.
     browser.resize(DESK);
     browser.evaluate("(() => { const theme = document.getElementById('theme'); theme.value = 'dark'; theme.dispatchEvent(new Event('change')); })()");
     let (chosen, _) = looks(&browser.screenshot().1);
@@ -236,7 +237,7 @@ fn it_is_seen_by_day_by_night_and_on_a_phone() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
-/// The smallest letters in pictures and in texts, as they are seen, in pixels.
+/// The smallest letters in pictures and in texts as displayed, in pixels.
 const SMALLEST: &str = "(() => { const seen = (one) => one.getClientRects().length > 0; \
     const drawn = [...document.querySelectorAll('svg.picture text')].filter(seen).map((text) => \
       parseFloat(text.getAttribute('font-size')) * text.ownerSVGElement.getBoundingClientRect().width / text.ownerSVGElement.viewBox.baseVal.width); \
@@ -244,7 +245,7 @@ const SMALLEST: &str = "(() => { const seen = (one) => one.getClientRects().leng
       [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim())).map((one) => parseFloat(getComputedStyle(one).fontSize)); \
     return [Math.min(...drawn), Math.min(...written)]; })()";
 
-/// Cells whose text reaches into the next one.
+/// Cells whose text overflows into the next one.
 const CUT_OFF: &str = "[...document.querySelectorAll('th, td, dt, dd')].filter((cell) => cell.getClientRects().length > 0 \
     && cell.scrollWidth > cell.clientWidth + 1).map((cell) => cell.textContent)";
 
@@ -273,7 +274,7 @@ fn paper_holds_everything_but_controls_and_the_numbers_behind_pictures() {
     if support::lacks("paper_holds_everything_but_controls_and_the_numbers_behind_pictures", Need::Chromium) {
         return;
     }
-    // A4 less the margins that a browser leaves.
+    // A4 without the margins of a browser.
     let mut opened = open_page(&page_of(&asked(), &Look::default()), Window { width: 718, ..TABLET });
     let browser = &mut opened.browser;
     let open = "[...document.querySelectorAll('main details')].map((part) => [part.open, part.classList.contains('data')])";
@@ -307,7 +308,7 @@ fn nothing_shuts_anybody_out() {
     }
 }
 
-/// Lets axe-core look at all of an open page by day, by night and on a phone.
+/// Runs axe-core on all of an open page, light, dark and on a phone.
 pub fn shuts_nobody_out(browser: &mut Browser) {
     let axe = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(support::AXE)).expect("axe-core");
     browser.evaluate(UNFOLD);

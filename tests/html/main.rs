@@ -1,5 +1,5 @@
-//! Is the page whole, self-contained and harmless, whatever the run was like? Its structure is looked at as text
-//! here; `in_browser` opens it in a real browser.
+//! The page must be complete, self-contained and harmless for every run. Here its structure is checked as
+//! text; `in_browser` opens it in a real browser.
 
 mod browser;
 mod comparison;
@@ -33,7 +33,7 @@ fn page(run: &Recorded) -> String {
     page_of(&Report::of(run, &analyse(run)), &Look { place: "runs/r-7".into(), ..Look::default() })
 }
 
-/// Twelve subjects in two settings, one of which has a suspect and one of which failed.
+/// Twelve subjects in two settings; one has a suspect and one failed.
 fn small() -> Recorded {
     let mut run = run(plan(full_ladder(), 20));
     let (primed, returned) = (cells_of(&run, "podman")[1], metric("returned"));
@@ -47,8 +47,8 @@ fn small() -> Recorded {
     run
 }
 
-/// Five subjects of which a person predicted something, and a reader who has a job of two seconds; a program that lies
-/// deep, and two values far from all others.
+/// Five subjects with a user's predictions, and a reader with a job of two seconds; a program with a long
+/// path, and two values far from all others.
 fn asked() -> Report {
     let predicted = [
         "start.returned: bare < floor < crun",
@@ -70,11 +70,11 @@ fn asked() -> Report {
     Report::of(&run, &analyse(&run)).with_job(2.0)
 }
 
-/// What tries to be more than text.
+/// Text that tries to be more than text.
 const EVIL: &str =
     "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u{202e}\x1b[31m&amp;</style>{{7*7}}";
 
-/// A run in which everything that comes from outside tries to be more than text.
+/// A run in which everything from outside tries to be more than text.
 fn hostile() -> Recorded {
     let mut subjects = full_ladder();
     for (index, subject) in subjects.iter_mut().enumerate().skip(2) {
@@ -144,7 +144,7 @@ fn what_was_predicted_and_what_a_job_pays_stand_in_the_answer() {
     let page = page_of(&asked(), &Look::default());
     let answer = between(&page, "<section id=\"answer\"", "<section class=\"experiment\"");
     let (first, rest) = answer.split_once("class=\"glance\"").expect("the answer at a glance");
-    // What a person wanted to know comes before what the program would tell anybody.
+    // What the user asked comes before what the program always reports.
     assert!(first.contains("3 predictions: 1 held, 1 did not hold, 1 not decided"), "{first}");
     for (word, text) in [
         ("held\"><span>held", "start.returned: bare &#60; floor &#60; crun"),
@@ -158,7 +158,7 @@ fn what_was_predicted_and_what_a_job_pays_stand_in_the_answer() {
     }
     assert!(between(first, "crun &#60; floor</code>", "</li>").contains("<small>"), "a reason: {first}");
     assert!(between(first, "Every step", "</details>").matches("<tr").count() > 6);
-    // A column at a glance, and the intervals below.
+    // The column first, then the intervals.
     let (glance, rest) = rest.split_once("Added to a job of 2.00 s").expect("a place for the job");
     assert_eq!(glance.matches("% of 2.00\u{a0}s").count(), 2);
     assert!(rest.contains("For each launch (start), compared with bare") && rest.contains("idle, %"));
@@ -181,11 +181,11 @@ fn the_same_thing_is_shown_once() {
         assert!(!page.contains("each subject against its own median"));
         let rounds = between(&page, "<summary>Rounds over time</summary>", "</section>");
         assert_eq!(rounds.matches("class=\"courses\"").count(), rounds.matches("<caption>").count());
-        // Warnings of one kind say once what to do.
+        // Warnings of one kind have one piece of advice.
         let warnings = between(&page, "<summary>Warnings", "</details>");
         assert!(warnings.matches("far from the others").count() > 1, "{warnings}");
         assert_eq!(warnings.matches("the list of such values says").count(), 1, "{warnings}");
-        // What is decided against the baseline stands in the verdicts, and not once more.
+        // Verdicts against the baseline are in the verdicts, and not repeated.
         assert!(!page.contains("crun against bare</span>"));
     }
 }
@@ -200,7 +200,7 @@ fn what_others_published_stands_beside_ours_with_its_cautions() {
         assert!(published.contains(part), "no {part:?}");
     }
     assert!(!published.contains("single value 3"), "repetitions are listed once, not each with its name");
-    // Nobody is ranked or judged across sources.
+    // No ranks or verdicts across sources.
     for word in [">slower<", ">faster<", "place"] {
         assert!(!published.contains(word), "{word:?}");
     }
@@ -213,7 +213,7 @@ fn nothing_in_it_asks_the_network_or_runs_what_its_policy_does_not_know() {
     }
 }
 
-/// What holds of every page that dunnage writes.
+/// What must be true of every page that dunnage writes.
 fn asks_and_runs_nothing(page: &str) {
     let policy = page.split("http-equiv=\"Content-Security-Policy\" content=\"").nth(1).expect("a policy");
     let policy = policy.split('"').next().expect("its end").replace("&#39;", "'");
@@ -226,7 +226,7 @@ fn asks_and_runs_nothing(page: &str) {
     }
     assert_eq!(elements(page, "link"), 1);
     assert!(page.contains("<link rel=\"icon\" href=\"data:,\">"));
-    // What stands between quotes is a value.
+    // Text between quotes is a value.
     let tags = page.split('<').map(|tag| tag.split('>').next().unwrap_or_default());
     let inside: String = tags.flat_map(|tag| tag.split('"').step_by(2)).collect();
     for attribute in [" onclick=", " onerror=", " onload=", " style=", " src="] {
@@ -244,7 +244,7 @@ fn what_comes_from_outside_stays_text() {
     }
     assert!(page.contains("{{7*7}}"), "what looks like a template is text");
     assert!(page.contains("&#60;script&#62;alert(1)&#60;/script&#62;&#34;&#39;&#62;&#60;img"));
-    // Every element that has an end has one.
+    // Every element with an end tag has one.
     for name in [
         "table", "tr", "th", "td", "section", "details", "figure", "svg", "g", "ul", "li", "dl", "div",
         "span",
@@ -265,7 +265,7 @@ fn subjects_share_a_place_only_where_a_verdict_says_so() {
     assert_eq!([place("bare"), place("floor"), place("crun"), place("runc")], ["1", "2", "3", "4"]);
     let few = places(&report(&run(plan(full_ladder(), 4))));
     assert!(few.iter().all(|(_, place)| place == "1–12"), "{few:?}");
-    // Two builds that are the same, up to what matters.
+    // Two builds that are the same within the margin.
     let mut same = run(plan(full_ladder()[..4].to_vec(), 40));
     let [crun, runc] = ["crun", "runc"].map(|label| cells_of(&same, label)[1]);
     same.series[runc].values = same.series[crun].values.clone();

@@ -1,5 +1,5 @@
 //! Containers that live by verbs, for real: every subject that works here is created, started, entered,
-//! stopped and removed, under the treatment that was asked for, and leaves nothing, however it ends.
+//! stopped and removed, with the treatment asked for, and leaves nothing, however it ends.
 
 #[path = "../support/dunnage.rs"]
 mod dunnage;
@@ -49,7 +49,7 @@ fn lives(subject: &str) {
         assert_eq!(values.len(), 2);
         assert!(values.iter().all(|value| *value > 0.0 && *value < 8.0), "{verb}: {values:?}");
     }
-    // Nobody enters a container sooner than a process is born.
+    // An entry cannot be faster than the creation of a process.
     let least = |subject: &str| {
         let values = values(&run, "exec", subject, "returned");
         assert_eq!(values.len(), 4);
@@ -97,7 +97,7 @@ fn podman_lives_by_verbs() {
     }
 }
 
-/// Stops a run of both experiments with this signal after so many lines of events.
+/// Stops a run of both experiments with this signal after this many lines of events.
 fn broken_off(dunnage: &Dunnage, subject: &str, signal: i32, lines: usize) -> String {
     let arguments = format!("run lifecycle exec -s {subject} --rounds 50 --events json -o DIR");
     let mut child =
@@ -106,7 +106,7 @@ fn broken_off(dunnage: &Dunnage, subject: &str, signal: i32, lines: usize) -> St
     assert_eq!(events.take(lines).filter(|line| line.is_ok()).count(), lines);
     // Somewhere in the next cell.
     std::thread::sleep(std::time::Duration::from_millis(130));
-    // SAFETY: signals our own child, which has not been waited for.
+    // SAFETY: signals a child that has not been waited for.
     unsafe { libc::kill(child.id() as i32, signal) };
     child.wait().expect("it ends");
     record::load(&dunnage.directory()).expect("a run directory").run
@@ -147,8 +147,7 @@ fn a_stopped_or_killed_life_of_podman_leaves_nothing() {
     }
 }
 
-/// Its script makes `stop` take a fifth of a minute, as an engine waits for a program that ignores
-/// SIGTERM.
+/// Its script makes `stop` take twelve seconds, as an engine waits for a program that ignores SIGTERM.
 #[test]
 fn the_patience_of_an_engine_is_not_the_price_of_stopping() {
     let dunnage = Dunnage::new();
@@ -161,7 +160,7 @@ fn the_patience_of_an_engine_is_not_the_price_of_stopping() {
         assert_eq!(failure.class, FailureClass::Treatment);
         assert!(failure.reason.contains("SIGTERM"), "{failure}");
     }
-    // A container that stops in a fifth of ten seconds is as it should be.
+    // A container that stops within two seconds is fine.
     let ran = Dunnage::new().run("check lifecycle -s fake:time=10s,noise=1");
     assert_eq!(ran.code, 0, "{ran}");
 }
@@ -176,8 +175,8 @@ fn what_has_no_life_cycle_is_said_to_have_none() {
     assert!(ran.stdout.contains("no part in lifecycle"), "{ran}");
 }
 
-/// Runtimes make the directory that all cgroups of ours lie in anew when it is away, without what a
-/// cpuset hands down: processes cannot enter what is made there.
+/// If the directory of dunnage's cgroups is missing, runtimes make it anew without the values that a cpuset
+/// inherits, and processes cannot enter cgroups in it.
 #[test]
 fn shared_cgroups_that_others_make_anew_cost_no_sample() {
     const TEST: &str = "shared_cgroups_that_others_make_anew_cost_no_sample";

@@ -1,4 +1,4 @@
-//! Is a cgroup of version 2 watched, with and without a limit around it, where there is nothing else?
+//! Watches a cgroup of version 2, with and without a limit, on a machine that has only version 2.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Is a guest that does not come up told, with what its console said, and never waited for for ever?
+//! A guest that does not boot is reported with its console's output, and never waited for without a limit.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::support::guest::cpio::Archive;
 use crate::support::guest::{Fault, Guest};
 use crate::support::{Need, lacks};
 
-/// Long enough for any boot; where it is reached, the test has failed.
+/// Long enough for any boot; a test that reaches it has failed.
 const AMPLE: Duration = Duration::from_secs(120);
 
 fn fault(guest: Guest, script: &str, deadline: Duration) -> Fault {
@@ -40,7 +40,7 @@ fn a_kernel_that_is_none_is_told_in_the_emulators_words() {
     assert!(fault.what.contains("kernel"), "{fault}");
 }
 
-/// It has a header, so the emulator starts it; what it does then is anybody's guess.
+/// It has a header, so the emulator starts it; what happens then is undefined.
 #[test]
 fn a_kernel_that_is_cut_ends_within_the_deadline() {
     if lacks("a_kernel_that_is_cut_ends_within_the_deadline", Need::Guest) {
@@ -74,7 +74,7 @@ fn a_script_that_sleeps_for_ever_is_ended_and_its_last_words_are_shown() {
     if lacks("a_script_that_sleeps_for_ever_is_ended_and_its_last_words_are_shown", Need::Guest) {
         return;
     }
-    // An init of its own, so that the deadline need not hold all that ours does.
+    // A separate init, so that the deadline need not include the work of the usual one.
     let init = b"#!/busybox sh\necho these are my last words\nexec /busybox sleep 1000000\n";
     let mut archive = Archive::default();
     archive.add(Path::new("init"), init);

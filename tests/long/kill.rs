@@ -1,5 +1,5 @@
-//! kill -9 at 50 moments of real runs: is everything of ours gone after the next `sweep` or the
-//! next run, and nothing of anybody else's? Prints where each struck.
+//! kill -9 at 50 moments of real runs: everything of dunnage's is gone after the next `sweep` or run, and
+//! nothing else is. Prints where each kill struck.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,8 +13,8 @@ use crate::support::{Need, lacks, skip};
 
 const MOMENTS: usize = 50;
 
-/// Held from a kill until what it left is cleared: a container that nobody cleared yet keeps its image, which runs of all
-/// state directories share, from being removed by the sweep of another.
+/// Held from a kill until its remains are removed: the sweep of another state directory cannot remove the
+/// shared image while a remaining container uses it.
 static LEFT_OVER: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -34,12 +34,12 @@ fn nothing_is_left_after_a_kill_at_any_moment() {
     }
     let engines = subjects.iter().copied().filter(|name| ["docker", "podman"].contains(name)).collect();
     let foreign = Foreign::plant(engines);
-    // Each subject in a pair with the next, so that every phase of each comes up in short runs.
+    // Each subject in a pair with the next, so that every phase of each occurs in short runs.
     let pairs: Vec<String> = (0..subjects.len())
         .map(|index| format!("-s {} -s {}", subjects[index], subjects[(index + 1) % subjects.len()]))
         .collect();
     let each = MOMENTS.div_ceil(pairs.len());
-    // Two at a time, each with a state directory of its own: much of a launch is waiting.
+    // Two at a time, each with its own state directory: much of a launch is waiting.
     std::thread::scope(|scope| {
         for half in 0..2 {
             let own = pairs.iter().skip(half).step_by(2);
@@ -48,7 +48,7 @@ fn nothing_is_left_after_a_kill_at_any_moment() {
     });
 }
 
-/// Kills runs of the pair at so many moments, and sees what is left after a sweep or the next run.
+/// Kills runs of the pair at this many moments, and checks what is left after a sweep or the next run.
 fn strike(pair: &str, moments: usize, foreign: &Foreign) {
     let dunnage = Dunnage::new();
     let whole = whole_run(&dunnage, pair);
@@ -75,7 +75,7 @@ fn arguments(pair: &str) -> String {
     format!("run start {pair} --set prestate=idle --rounds 1 --events json -o DIR")
 }
 
-/// How long the run takes when it is left alone, its image not yet loaded.
+/// The duration of an undisturbed run that has to load its image.
 fn whole_run(dunnage: &Dunnage, pair: &str) -> Duration {
     let swept = {
         let _alone = LEFT_OVER.lock();
@@ -101,7 +101,7 @@ impl std::fmt::Display for Struck {
     }
 }
 
-/// The lock is held until what it left is cleared.
+/// The lock is held until the remains are removed.
 fn kill(dunnage: &Dunnage, pair: &str, delay: Duration) -> (Struck, MutexGuard<'static, ()>) {
     let _ = fs::remove_dir_all(dunnage.directory());
     let mut command = dunnage.command(&arguments(pair));
@@ -136,7 +136,7 @@ fn kill(dunnage: &Dunnage, pair: &str, delay: Duration) -> (Struck, MutexGuard<'
     (Struck { runs, phase }, alone)
 }
 
-/// What the journal says is there.
+/// The open entries of the journal.
 fn open_entries(path: &std::path::Path) -> Vec<String> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let lines = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());

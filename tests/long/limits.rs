@@ -1,5 +1,5 @@
-//! Are limits on CPU time in force where only cgroup v2 is mounted, and refused in clear words where its cpu
-//! controller is not handed down?
+//! Limits on CPU time where only cgroup v2 is mounted: in force, or refused with clear words if its cpu
+//! controller is not delegated.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ echo $? > refused.code; cat /proc/uptime
 find /sys/fs/cgroup -type d > after
 ";
 
-/// A file that the script left, without the last line's end.
+/// A file that the script left, without its final newline.
 fn left(done: &Done, name: &str) -> String {
     let path = done.files().join(name);
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}\n{done}"));
@@ -43,7 +43,7 @@ fn limits_are_in_force_on_pure_cgroup_v2() {
         "{done}"
     );
     let cells = |fact: &str| limited.lines().filter(|line| line.split(' ').any(|word| word == fact)).count();
-    // Of each subject one, and of the floor another that enters its cgroups as runtimes do.
+    // One of each subject, and another floor that enters its cgroups as runtimes do.
     assert_eq!((cells("cpus=0.5"), cells("burst=20000us")), (5, 3), "{limited}");
     for words in [
         "does not delegate its cpu controller",

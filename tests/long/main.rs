@@ -1,5 +1,5 @@
-//! What takes long because it waits, side by side: kill -9 at many moments of real runs, and whole sessions on a machine of our own
-//! with pure cgroup v2, whatever this one has.
+//! Slow tests that mostly wait, in parallel: kill -9 at many moments of real runs, and whole sessions in a
+//! guest with pure cgroup v2, whatever this machine has.
 
 mod advise;
 mod faults;

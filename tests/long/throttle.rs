@@ -1,5 +1,5 @@
-//! Is a quota kept, and its counters read, where only cgroup v2 is mounted? Nothing timed in an emulated
-//! machine means anything; what a quota allows does.
+//! A quota is kept, and its counters are read, where only cgroup v2 is mounted. Times measured in an emulated
+//! machine mean nothing; the bounds of a quota do.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use dunnage::record;
 use crate::support::guest::Guest;
 use crate::support::{Need, lacks};
 
-// A runtime starts inside the cgroup that it limits: under a tenth of an emulated CPU that takes minutes.
+// A runtime starts inside the cgroup that it limits: with a tenth of an emulated CPU that takes minutes.
 const SCRIPT: &str = "
 dunnage run throttle -s floor:cpus=0.1 -s crun:cpus=0.5 -s floor:cpus=1.9 --set load=continuous --set seconds=2 --rounds 2 -o run > report
 echo $? > run.code; cat report
@@ -36,7 +36,7 @@ fn a_quota_is_kept_on_pure_cgroup_v2() {
         let quota = measured.quota.expect("a quota");
         let [periods, throttled, time] = measured.throttling.expect("counters");
         assert!(throttled <= periods, "{measured:?}\n{done}");
-        // Counted in microseconds, and told in nanoseconds like everything else.
+        // Counted in microseconds, and reported in nanoseconds like everything else.
         assert!(time % 1000 == 0 && measured.usage.is_some_and(|usage| usage % 1000 == 0), "{measured:?}");
         let most = (measured.window / quota.period + 1) * quota.each + 5_000_000;
         assert!(measured.usage.is_some_and(|usage| 0 < usage && usage <= most), "{measured:?}\n{done}");
@@ -45,6 +45,6 @@ fn a_quota_is_kept_on_pure_cgroup_v2() {
             _ => controls.push((throttled, time)),
         }
     }
-    // The kernel gives a period's quota out late where the emulator itself has to wait; it does not each time.
+    // The kernel refills a quota late if the emulator itself has to wait, but not each time.
     assert!(controls.contains(&(0, 0)), "{controls:?}\n{done}");
 }

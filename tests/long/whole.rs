@@ -1,4 +1,4 @@
-//! Does dunnage do all its work where only cgroup v2 is mounted?
+//! All of dunnage's work where only cgroup v2 is mounted.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ mount > after/mounts; find /sys/fs/cgroup -type d > after/cgroups
 cat /sys/devices/system/clocksource/clocksource0/current_clocksource
 ";
 
-/// A file that the script left, without the last line's end.
+/// A file that the script left, without its final newline.
 fn left(done: &Done, name: &str) -> String {
     let path = done.files().join(name);
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}\n{done}"));
@@ -78,7 +78,7 @@ fn checked(said: &str) {
             assert!(expected.iter().all(|fact| words.contains(fact)), "{cell}: {facts}");
         }
     }
-    // The floor once more, entering its cgroups as runtimes do.
+    // The floor again, entering its cgroups as runtimes do.
     assert_eq!(
         lines.iter().filter(|line| line.starts_with("ok ")).count(),
         (SUBJECTS.len() + 1) * 2,
@@ -86,7 +86,7 @@ fn checked(said: &str) {
     );
 }
 
-/// What came back, read by this machine's `dunnage report`.
+/// The result, read by this machine's `dunnage report`.
 fn recorded(run: &Path) {
     let environment = fs::read_to_string(run.join("env.json")).expect("env.json");
     let environment: serde_json::Value = serde_json::from_str(&environment).expect("JSON");

@@ -1,6 +1,6 @@
-//! The setting `cache`: only where it was allowed, and then the probe's pages are really gone.
+//! The setting `cache`: only where it is allowed, and then the probe's pages are really gone.
 //!
-//! Emptying the page cache slows whatever else the machine does, so it is done a few times here and no more.
+//! Emptying the page cache slows down everything else on the machine, so it is done only a few times here.
 
 use std::fs;
 
@@ -23,7 +23,7 @@ fn a_cold_cache_needs_the_flag_and_the_flag_an_experiment_that_has_it() {
         assert_eq!(ran.code, 2, "{arguments}: {ran}");
         assert!(ran.stderr.contains(hint), "{arguments}: {ran}");
     }
-    // What holds anyway is not written down.
+    // Defaults are not written to the plan.
     let ran = dunnage.run("plan start -s a=fake --set cache=warm");
     assert!(ran.code == 0 && !ran.stdout.contains("cache="), "{ran}");
 }
@@ -67,7 +67,7 @@ fn a_cold_launch_records_what_was_dropped() {
     let dropped: Vec<_> = dropped.collect();
     assert!(!dropped.is_empty(), "{samples}");
     assert!(dropped.iter().all(|(before, after)| *before > 0 && *after > 0), "{dropped:?}");
-    // The very first one had the test's own executable to drop.
+    // The first one had the test's own executable to drop.
     assert!(dropped[0].1 < dropped[0].0, "{dropped:?}");
 }
 
@@ -78,7 +78,7 @@ fn a_cold_command_finds_none_of_its_program_in_the_cache() {
         return;
     }
     let dunnage = Dunnage::new();
-    // A file that nobody else runs.
+    // A file that no other process runs.
     let own = tempfile::Builder::new().prefix("dunnage-").tempdir_in("/var/tmp").unwrap();
     fs::copy(env!("CARGO_BIN_EXE_dunnage"), own.path().join("tool")).unwrap();
     let place = own.path().display();
@@ -89,14 +89,14 @@ fn a_cold_command_finds_none_of_its_program_in_the_cache() {
     assert_eq!(ran.code, 0, "{ran}");
     let samples = fs::read_to_string(dunnage.directory().join("samples.jsonl")).unwrap();
     let cold: Vec<&str> = samples.lines().filter(|line| line.contains("program_cached")).collect();
-    // Of both subjects and the baseline's twin, to warm up and to count; as many are warm.
+    // Of both subjects and the baseline's twin, to warm up and to count; there are as many warm ones.
     assert!(cold.len() >= 4, "{samples}");
     let length = format!("\"program_bytes\":{}", fs::metadata(own.path().join("tool")).unwrap().len());
     for line in cold {
         assert!(line.contains("\"program_cached\":0") && line.contains(&length), "{line}");
         assert!(line.contains("cached_before") && line.contains("cached_after"), "{line}");
     }
-    // One that runs all the while cannot be dropped, and what is in memory neither.
+    // A running program cannot be dropped, nor can a file in memory.
     let memory = tempfile::Builder::new().prefix("dunnage-").tempdir_in("/dev/shm").unwrap();
     let memory = format!("--mount {0}:{0}", memory.path().display());
     let exe = env!("CARGO_BIN_EXE_dunnage");

@@ -1,6 +1,6 @@
-//! Anybody's command in anybody's image, on real subjects: the same file everywhere, failures with their
-//! words, and nothing left behind. The images hold one program, dunnage itself, and are imported here, so
-//! no registry is needed.
+//! Arbitrary commands in arbitrary images, on real subjects: the same file everywhere, failures with their
+//! words, and nothing left behind. The images hold one program, dunnage itself, and are imported here, so no
+//! registry is needed.
 //!
 //! Deliberately absent: how long anything takes.
 
@@ -62,7 +62,7 @@ fn check(dunnage: &Dunnage, subjects: &[String], cmd: &str, more: &str) -> Ran {
     finished(command.args(["--cmd", cmd]).output().unwrap())
 }
 
-/// The sums that were told of the files which were executed.
+/// The reported hashes of the executed files.
 fn sums(ran: &Ran) -> Vec<&str> {
     ran.stdout.split_whitespace().filter_map(|word| word.strip_prefix("program_sha256=")).collect()
 }
@@ -167,7 +167,7 @@ fn an_interrupted_command_leaves_nothing() {
     }
 }
 
-/// Whether a process has this variable among those that it was started with.
+/// Whether a process was started with this variable.
 fn runs_with(variable: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let environments = processes.filter_map(|one| std::fs::read(one.path().join("environ")).ok());
@@ -195,7 +195,7 @@ fn a_command_that_writes_to_its_root_does_not_write_to_the_cache() {
     assert!(!exports[0].path().join("rootfs/written").exists());
 }
 
-/// The baseline of an image is launched as the container is: libc's start is part of both or of neither.
+/// The baseline of an image starts like the container: libc's start is part of both or of neither.
 #[test]
 fn a_launch_in_an_image_starts_libc_only_where_it_is_asked_to() {
     let test = "a_launch_in_an_image_starts_libc_only_where_it_is_asked_to";
@@ -214,7 +214,7 @@ fn a_launch_in_an_image_starts_libc_only_where_it_is_asked_to() {
     nothing_is_left(&dunnage, &image);
 }
 
-/// What the program writes to a directory that must be empty stays where it is, so that another launch in the same root fails.
+/// The program writes to a directory that must be empty, so that another launch in the same root fails.
 const WRITES_ONCE: &str = "tool run start -s fake --rounds 1 -o /written";
 
 #[test]
@@ -237,7 +237,7 @@ fn every_launch_begins_from_the_same_root() {
     nothing_is_left(&dunnage, &image);
 }
 
-/// The values of a metric by subject and setting, as the csv has them, those that are missing apart.
+/// The values of a metric by subject and setting, as in the csv, without missing ones.
 pub fn values(dunnage: &Dunnage, directory: &str, metric: &str) -> Vec<(String, f64)> {
     let csv = dunnage.run(&format!("report {directory} --format csv")).stdout;
     let mut rows = csv::Reader::from_reader(csv.as_bytes());
@@ -270,7 +270,7 @@ fn output_comes_out_whole_by_every_way_and_none_where_it_is_discarded() {
     let ran = finished(dunnage.command(&words).args(["--cmd", "tool completions bash"]).output().unwrap());
     assert_eq!(ran.code, 0, "{ran}");
     let found = values(&dunnage, "DIR", "output");
-    // Each setting of each subject, and of each twin; once to warm up, once that counts.
+    // Each setting of each subject, and of each twin; once to warm up, once to count.
     let length = Command::new(env!("CARGO_BIN_EXE_dunnage")).args(["completions", "bash"]).output().unwrap();
     let (through, discarded): (Vec<_>, Vec<_>) =
         found.iter().partition(|(named, _)| named.contains("output=through"));
@@ -280,8 +280,8 @@ fn output_comes_out_whole_by_every_way_and_none_where_it_is_discarded() {
     nothing_is_left(&dunnage, &image);
 }
 
-/// Two processes that hold 32 MB each at the same time: the second has gathered all but what is in the pipe while the first
-/// still holds what it writes.
+/// Two processes that hold 32 MB each at the same time: the second one has read everything but the pipe's
+/// content while the first one still holds what it writes.
 const TWO_THAT_HOLD: &str =
     "head -c 32000000 /dev/zero | tail -c 32000000 | tail -c 32000000 | tail -c 1 >/dev/null";
 
@@ -310,7 +310,7 @@ fn the_memory_of_all_processes_of_a_container_counts_together() {
         assert!(!whole.is_empty() && whole.iter().all(|bytes| *bytes >= 60e6), "{label} {whole:?}: {ran}");
         assert!(one.iter().all(|bytes| (30e6..60e6).contains(bytes)), "{label} {one:?}: {ran}");
     }
-    // On the host it has no cgroup to itself: no value, and the reason.
+    // On the host it shares its cgroup: no value, and the reason.
     assert_eq!(of("peak_memory", "bare"), [0.0; 0]);
     assert!(of("largest_process", "bare").iter().all(|bytes| (30e6..60e6).contains(bytes)), "{ran}");
     let samples = fs::read_to_string(dunnage.directory().join("samples.jsonl")).unwrap();
@@ -358,7 +358,7 @@ fn a_command_is_tried_first_and_left_out_where_it_fails() {
         return;
     }
     let dunnage = Dunnage::new();
-    // In the image `small` there is no such program; on the host there is.
+    // The image `small` does not have this program; the host does.
     let ran = dunnage.run("run command -s bare -s floor --rounds 1 --cmd true -o DIR");
     assert_eq!(ran.code, 6, "{ran}");
     assert!(ran.stderr.contains("not available: floor: environment: `true` does not exist inside"), "{ran}");
@@ -371,8 +371,8 @@ fn a_command_is_tried_first_and_left_out_where_it_fails() {
     assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
 }
 
-/// Time that is wasted by a runtime, on the way of the output, and by the command itself: each is found, and where it belongs.
-/// Sleeping takes as long as it says, or longer; only bounds that are far away are asserted besides.
+/// Time wasted by a runtime, on the way of the output, and by the command itself: each is found, and
+/// attributed correctly. A sleep takes as long as it says, or longer; all other bounds are far away.
 #[test]
 fn wasted_time_is_found_where_it_is_wasted() {
     let test = "wasted_time_is_found_where_it_is_wasted";

@@ -1,5 +1,5 @@
-//! The experiment `cpu`: what it decides about scripted subjects whose truth is known, which numbers it does
-//! not believe, and that the work is done right, and where it should be, on every real subject.
+//! The experiment `cpu`: its verdicts on scripted subjects with known truth, the numbers that it rejects, and
+//! that the work is done correctly, and in the right place, on every real subject.
 
 use crate::dunnage;
 use crate::planted::{cell_of, entry, recorded, request};
@@ -60,7 +60,7 @@ fn the_number_of_passes_is_checked_before_anything_is_measured() {
     assert!(ran.stderr.contains("a whole number from 30 to 512"), "{ran}");
 }
 
-/// Computing on two subjects, as the probe would have said, with little noise.
+/// Computing on two subjects, as the probe would have reported it, with little noise.
 fn planted() -> Recorded {
     let subjects = vec![entry("bare", Layer::Bare), entry("crun", Layer::Runtime)];
     let values = |cell: usize| {
@@ -117,7 +117,8 @@ fn all_at_once_before_one_alone_is_suspect_and_a_tenth_less_is_not() {
     assert_eq!(about_crun(&run, &analysis, &[HASHING]), [Verdict::Same]);
 }
 
-/// Computing on crun and its twin takes longer by a ninth for whoever waits, while no pass of a tenth of a millisecond is slower.
+/// Computing on crun and its twin takes a ninth more wall time, while no pass of a tenth of a millisecond is
+/// slower.
 fn planted_to_wait() -> Recorded {
     let mut run = planted();
     for cell in 0..run.series.len() {
@@ -128,7 +129,7 @@ fn planted_to_wait() -> Recorded {
     run
 }
 
-/// What `cpus=0.9` does to a second of work.
+/// The effect of `cpus=0.9` on a second of work.
 #[test]
 fn a_limit_is_seen_by_whoever_waits_and_told_as_the_reason() {
     let mut run = planted_to_wait();
@@ -148,15 +149,15 @@ fn a_limit_is_seen_by_whoever_waits_and_told_as_the_reason() {
     assert!(!told.contains("by all threads"), "nothing held those back: {told}");
 }
 
-/// The same length without a limit has another reason.
+/// The same duration without a limit has another reason.
 #[test]
 fn others_on_the_cpu_are_not_called_a_limit() {
     let told = analyse(&planted_to_wait()).experiment_tables[0].summary.join("\n");
     assert!(told.contains("others on its CPUs are the cause, not a limit; CPU time"), "{told}");
 }
 
-/// Nobody gets more than nine tenths of each period, but for what one period lends: so long the work takes at least, and the
-/// kernel's own counters say why.
+/// At most nine tenths of each period are used, except what one period lends to the next: so the work takes
+/// at least that long, and the kernel's own counters say why.
 #[test]
 fn nine_tenths_of_a_cpu_are_seen_in_a_second_of_work() {
     const TEST: &str = "nine_tenths_of_a_cpu_are_seen_in_a_second_of_work";
@@ -179,9 +180,9 @@ fn nine_tenths_of_a_cpu_are_seen_in_a_second_of_work() {
         for width in ["fixed_one", "fixed_all"] {
             let [cpu, throttled, time] =
                 ["_cpu", "_throttled", "_throttled_time"].map(|end| number(&format!("{width}{end}")));
-            // One period more may begin, and one may lend to the next what its CPUs were handed.
+            // One more period may begin, and one may lend to the next what its CPUs were given.
             assert!(cpu <= (number(width) / 100e6 + 1.0) * 90e6 + 2.0 * 5e6, "{width} of {sample}");
-            // Where others leave it less than its limit does, nothing is throttled.
+            // If other programs leave it less than its limit, nothing is throttled.
             assert!(cpu < number(width) * 0.88 || throttled * time > 0.0, "{width} of {sample}");
             assert!(number(&format!("{width}_periods")) >= throttled, "{width} of {sample}");
         }
@@ -229,7 +230,7 @@ fn the_floor_explains_nothing_of_arithmetic() {
     assert!(analyse(&run).floor_shares.is_empty());
 }
 
-/// Runs the work on a real subject and looks at every value and at where it was done.
+/// Runs the work on a real subject and checks every value and where it was done.
 fn works_on(test: &str, subject: &str, needs: &[Need]) {
     if needs.iter().any(|need| lacks(test, *need)) {
         return;
@@ -245,7 +246,7 @@ fn works_on(test: &str, subject: &str, needs: &[Need]) {
     let counter = |sample: &Value, name: &str| sample["counters"][name].as_i64();
     let cpus = std::thread::available_parallelism().map_or(1, usize::from) as i64;
     for sample in &measured {
-        // Right results everywhere: the same bits did the same work.
+        // Right results everywhere: the same executable did the same work.
         assert_eq!(counter(sample, "wrong"), Some(0), "{sample}");
         assert_eq!(counter(sample, "threads"), Some(cpus), "{sample}");
         assert_eq!(counter(sample, "cpu"), counter(measured[0], "cpu"), "{sample}");

@@ -1,4 +1,4 @@
-//! What does the doctor say of the machine that the tests run on? Shown with `--nocapture`.
+//! The doctor's report of the machine that the tests run on, shown with `--nocapture`.
 
 use dunnage::host::checks::{self, Fix, State, View};
 use dunnage::units::Nanos;

@@ -1,6 +1,6 @@
-//! What the probe and the experiments do on the kernel, the runtimes and the engines that are here. One executable,
-//! since each has the whole program in it and takes as long to link; what must be alone or counts what is left on the
-//! machine stands in others.
+//! The probe and the experiments on the kernel, runtimes and engines of this machine. One executable, since
+//! each one contains the whole program and takes as long to link; tests that must be alone or count what is
+//! left on the machine are in other executables.
 
 mod cold;
 mod command;

@@ -1,5 +1,6 @@
-//! Services, on real subjects: one is ready no sooner than it gets ready, one that never does is a failure with its words, and
-//! nothing of either is left. The service is Perl's, of the host, which every container has mounted.
+//! Services, on real subjects: one is not ready before it gets ready, one that never does is a failure with
+//! its words, and nothing of either is left. The service is the host's Perl, which every container has
+//! mounted.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -14,12 +15,13 @@ const HOST: &str = "--mount /usr:/usr:ro --mount /lib:/lib:ro --mount /lib64:/li
 /// How long the service sleeps before it gets ready, in seconds.
 const SLEEP: f64 = 0.4;
 
-/// A port of the host that is free.
+/// A free port of the host.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// A service that sleeps, then listens at this port, sleeps as long again, and then says so; it leaves a child behind.
+/// A service that sleeps, then listens on this port, sleeps as long again, and then says so; it leaves a
+/// child behind.
 fn service(port: u16) -> String {
     let lines = format!(
         "$| = 1; fork or sleep 99; select undef, undef, undef, {SLEEP}; \
@@ -29,7 +31,7 @@ fn service(port: u16) -> String {
     format!("/usr/bin/perl -MIO::Socket::INET -e '{lines}'")
 }
 
-/// Subjects that run it, as far as they are here.
+/// Subjects that run it, of those that are available here.
 fn subjects() -> Vec<&'static str> {
     let all = [
         ("crun", Need::Crun),
@@ -50,7 +52,7 @@ fn asked(dunnage: &Dunnage, words: &str, cmd: &str, ready: &str) -> Ran {
     finished(dunnage.command(words).args(["--cmd", cmd, "--ready", ready]).output().unwrap())
 }
 
-/// Nothing of a run that used this state directory and this port.
+/// Nothing is left of a run with this state directory and this port.
 fn nothing_is_left(dunnage: &Dunnage, port: u16) {
     assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
     let label = format!("label=dunnage.state={}", dunnage.state().display());
@@ -76,7 +78,7 @@ fn a_service_is_ready_no_sooner_than_it_gets_ready() {
         (&in_log, 2.0 * SLEEP, "run", "DIR-2"),
         (&in_log, 2.0 * SLEEP, "exec", "DIR-3"),
     ] {
-        // An entry reads the same output; a runtime and an engine stand for the others.
+        // An entry reads the same output; a runtime and an engine represent the others.
         let own =
             subjects().into_iter().filter(|name| mode == "run" || ["bare", "crun", "docker"].contains(name));
         let subjects: String = own.map(|name| format!(" -s {name}")).collect();
@@ -85,7 +87,7 @@ fn a_service_is_ready_no_sooner_than_it_gets_ready() {
         assert_eq!(ran.code, 0, "{ran}");
         let found = values(&dunnage, place, "ready");
         assert!(found.len() >= subjects.matches(" -s ").count(), "{found:?}");
-        // A shared machine may take long for a start, and not for a second longer.
+        // A shared machine may delay a start; the bound is far away.
         assert!(found.iter().all(|(_, ready)| (slept..slept + 20.0).contains(ready)), "{found:?}");
         let (starts, rests) = (values(&dunnage, place, "start"), values(&dunnage, place, "beyond_start"));
         assert!(rests.iter().all(|(_, rest)| *rest >= slept), "{rests:?}");
@@ -126,7 +128,7 @@ fn a_service_that_does_not_get_ready_is_a_failure_in_its_words() {
         assert!(ran.stdout.matches(said).count() >= subjects.len(), "{ran}");
         nothing_is_left(&dunnage, port);
     }
-    // On the host somebody else may have the port.
+    // On the host another process may have the port.
     let _taken = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let ran = asked(&dunnage, "check command -s bare", &hangs, &format!("port {port}"));
     assert!(ran.stdout.contains(&format!("port {port} is already open")), "{ran}");

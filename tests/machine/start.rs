@@ -1,4 +1,4 @@
-//! What `start` measures of the floor beside a runtime: the way into cgroups that the runtime goes.
+//! `start` on the floor compared with a runtime: the runtime's way into cgroups.
 
 use std::fs;
 
@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::dunnage::Dunnage;
 use crate::support::{Need, lacks};
 
-/// Each way is gone where there are such cgroups, as the calls show, and refused with the reason where there are none.
+/// Each way is used where such cgroups exist, as the calls show, and refused with the reason where they do
+/// not.
 #[test]
 fn the_floor_enters_its_cgroups_as_it_is_asked_to() {
     const TEST: &str = "the_floor_enters_its_cgroups_as_it_is_asked_to";
@@ -34,7 +35,8 @@ fn the_floor_enters_its_cgroups_as_it_is_asked_to() {
         ("born", ["", "CLONE_INTO_CGROUP"]),
     ] {
         let (ran, calls) = calls(way);
-        if ran.stdout.contains("no cgroup of version") || ran.stdout.contains("cannot start in a cgroup here") {
+        if ran.stdout.contains("no cgroup of version") || ran.stdout.contains("cannot start in a cgroup here")
+        {
             assert!(way != "procs" && ran.code == 4, "{ran}");
             continue;
         }
@@ -47,7 +49,8 @@ fn the_floor_enters_its_cgroups_as_it_is_asked_to() {
     }
 }
 
-/// What a runtime makes the kernel do is told by the floor that does it, which costs more than the cheaper way.
+/// A runtime's kernel share is measured on the floor that enters cgroups in the same way, which costs more
+/// than the cheaper way.
 #[test]
 fn the_kernels_share_of_a_runtime_holds_its_way_into_cgroups() {
     const TEST: &str = "the_kernels_share_of_a_runtime_holds_its_way_into_cgroups";

@@ -1,5 +1,5 @@
-//! The experiment `syscall` for real: on the host, on the floor with every piece left out in its turn, on
-//! runtimes and on engines. What is asked of the numbers is what no machine can break.
+//! The experiment `syscall` for real: on the host, on the floor with each piece left out in turn, on runtimes
+//! and on engines. The bounds are true on every machine.
 
 use crate::dunnage;
 use crate::support;
@@ -43,7 +43,7 @@ fn samples(dunnage: &Dunnage) -> Vec<(Value, Value)> {
         .collect()
 }
 
-/// What holds of every sample on every machine.
+/// What must be true of every sample on every machine.
 fn check(sample: &Value, facts: &Value) {
     let counter = |name: &str| sample["counters"][name].as_i64();
     for call in CALLS {
@@ -54,7 +54,7 @@ fn check(sample: &Value, facts: &Value) {
         assert!((100..=2000).contains(&batches) && calls % batches == 0, "{call}: {sample}");
         assert!(calls <= 3_000_000, "{call}: {sample}");
     }
-    // Two changes of process take longer than the two calls among them, and a program more than a page.
+    // Two context switches take longer than the two calls between them, and a program longer than a page.
     let value = |call: &str| counter(call).unwrap();
     assert!(value("pipe_round_trip") > value("write_null"), "{sample}");
     assert!(value("fork_exec_wait") > value("mmap_munmap"), "{sample}");
@@ -91,7 +91,8 @@ fn every_call_is_measured_on_the_host_and_reading_the_clock_there_makes_no_call(
     }
 }
 
-/// Under a tenth of a CPU no batch tells of the limit; a million calls in a row do, and the kernel's counters say why.
+/// With a tenth of a CPU no batch shows the limit; a million calls in sequence do, and the kernel's counters
+/// say why.
 #[test]
 fn a_tenth_of_a_cpu_is_seen_in_a_million_calls() {
     const TEST: &str = "a_tenth_of_a_cpu_is_seen_in_a_million_calls";
@@ -111,7 +112,7 @@ fn a_tenth_of_a_cpu_is_seen_in_a_million_calls() {
     assert!(limited.len() == 2 && samples.len() >= 4, "warmed up once, measured once: {ran}");
     for counters in limited {
         let number = |name: &str| counters[name].as_f64().unwrap_or_else(|| panic!("{name}: {counters}"));
-        // One period more may begin, and one may lend to the next what its CPU was handed.
+        // One more period may begin, and one may lend to the next what its CPU was given.
         assert!(number("fixed_cpu") <= (number("fixed") / 100e6 + 1.0) * 10e6 + 5e6, "{counters}");
         assert!(number("fixed_throttled") > 0.0 && number("fixed_throttled_time") > 0.0, "{counters}");
         assert!(number("fixed_throttled_time") <= number("fixed") - number("fixed_cpu") + 1e6, "{counters}");
@@ -145,7 +146,7 @@ fn every_piece_of_the_floor_can_be_left_out() {
         let lines: Vec<_> = report.lines().filter(of).collect();
         assert!(lines.iter().any(|line| line.contains(",measure,")), "{left_out}: {report}");
     }
-    // The filter's length is known where there is one, and nothing is found where it was left out.
+    // The filter's length is reported if there is a filter, and nothing is found where it was left out.
     let instructions = |filters: &str| -> Vec<String> {
         let with = samples.iter().filter(|(_, facts)| facts["seccomp_filters"] == filters);
         with.filter_map(|(_, facts)| Some(facts["seccomp_instructions"].as_str()?.to_owned())).collect()

@@ -1,6 +1,6 @@
-//! The experiment `throttle` for real, on whatever can be limited here. How fast anything is depends on what else
-//! the machine does, so only bounds are asserted that no load can move: nobody gets more than the quota, no
-//! burst is done before its CPU time has passed, a quota above what one thread can use throttles nothing.
+//! The experiment `throttle` for real, on everything that can be limited here. Speed depends on the load of
+//! the machine, so only bounds are asserted that no load can violate: at most the quota is used, no burst is
+//! done before its CPU time has passed, a quota above one thread's demand throttles nothing.
 
 use crate::dunnage as dunnage_program;
 use crate::left;
@@ -14,7 +14,7 @@ use support::{Need, lacks};
 
 const MS: u64 = 1_000_000;
 const PERIOD: u64 = 100 * MS;
-/// In pieces of this size a budget is handed to a CPU, so that a period can lend to the next.
+/// The kernel grants quota to a CPU in slices of this size, so a period can lend to the next.
 const SLICE: u64 = 5 * MS;
 const SECONDS: u64 = 2;
 
@@ -60,7 +60,7 @@ fn keeps_its_quota(test: &str, needs: &[Need], subject: &str) {
         let own = measured.own[0] + measured.own[1];
         assert!(own <= most && measured.usage.is_some_and(|usage| usage <= most), "{told}");
         match quota.each {
-            // A tenth: both loads want more in every period.
+            // A tenth: both loads need more in every period.
             each if each == 10 * MS => assert!(throttled > 0 && time > 0, "{told}"),
             each => {
                 assert_eq!(each, 150 * MS, "{told}");
@@ -69,7 +69,7 @@ fn keeps_its_quota(test: &str, needs: &[Need], subject: &str) {
             }
         }
         if let Load::Bursts { work, .. } = measured.demand.load {
-            // What a burst used too much, the next has less: a clock tick and a look at the clock.
+            // If a burst uses too much, the next one uses less: by at most a clock tick and a clock reading.
             let least = work - 2 * MS;
             assert!(measured.latencies.iter().flatten().all(|latency| *latency >= least), "{told}");
             let done = measured.latencies.iter().flatten().count() as u64;
@@ -114,7 +114,7 @@ fn podman_keeps_its_quota() {
     keeps_its_quota("podman_keeps_its_quota", &[Need::Root, Need::Podman], "podman:net=none");
 }
 
-/// The published load, and one of several threads; both beyond a tenth of a CPU.
+/// The published load, and one of several threads; both with more than a tenth of a CPU.
 #[test]
 fn other_loads_keep_the_quota_too() {
     const TEST: &str = "other_loads_keep_the_quota_too";
@@ -133,7 +133,7 @@ fn other_loads_keep_the_quota_too() {
         assert!(0 < throttled && throttled <= periods, "{told}");
         let most = (measured.window / PERIOD + 1) * 10 * MS + measured.demand.queues() * SLICE;
         assert!(measured.usage.is_some_and(|usage| usage <= most), "{told}");
-        // It stops by the clock, so never before its time.
+        // It stops by the clock, so never early.
         assert!(measured.latencies.iter().flatten().all(|latency| *latency >= 50 * MS), "{told}");
     }
     assert!(samples.iter().any(|(_, one)| matches!(one.demand.load, Load::Alternating { .. })), "{ran}");
@@ -155,7 +155,7 @@ fn without_a_quota_throttling_does_not_apply() {
     for row in rows {
         assert!(row[metric] != "throttled_share" || row[value].is_empty(), "{row:?}");
     }
-    // Of a round that was interrupted nothing is shown.
+    // Nothing is shown of an interrupted round.
     let path = dunnage.directory().join("samples.jsonl");
     let lines = std::fs::read_to_string(&path).expect("samples");
     let kept: Vec<_> = lines.lines().filter(|line| !line.starts_with("{\"end\"")).collect();

@@ -1,6 +1,6 @@
-//! What a user expects each question to show, planted on the way that a user goes: a runtime that wastes time in one of
-//! its verbs, and a kernel that has more to do. For the other experiments: `command.rs` (a runtime and a way out that waste
-//! time), `syscall.rs`, `cpu.rs` and `throttle.rs` (limits).
+//! What a user expects each experiment to show, planted as a user would meet it: a runtime that wastes time
+//! in one of its verbs, and a kernel with more work. For the other experiments: `command.rs` (a runtime and
+//! an output path that waste time), `syscall.rs`, `cpu.rs` and `throttle.rs` (limits).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -18,12 +18,12 @@ use crate::support::{Need, lacks};
 /// How long the runtime sleeps, in seconds; a start takes a tenth of it, or a fifth on a busy machine.
 const WASTED: f64 = 0.25;
 
-/// A runtime that sleeps before this verb and then does what `crun` does.
+/// A runtime that sleeps before this verb and then runs `crun`.
 fn wasting(dunnage: &Dunnage, verb: &str) -> String {
     wrapped(dunnage, &format!("wasting-{verb}"), verb, &format!("sleep {WASTED}"))
 }
 
-/// A runtime of this name that does this before one verb, and then what `crun` does.
+/// A runtime of this name that does this before one verb, and then runs `crun`.
 fn wrapped(dunnage: &Dunnage, name: &str, verb: &str, waste: &str) -> String {
     let path = dunnage.state().with_file_name(name);
     let script = format!(
@@ -69,7 +69,7 @@ fn a_runtime_that_wastes_time_is_found_in_the_verb_in_which_it_does() {
             .unwrap_or_else(|| panic!("{experiment} {metric} of {subject}: {ran}"));
         let more = finding.difference.expect("eleven rounds have both").value;
         if wastes {
-            // A sleep takes as long as it says, or longer; only the launch without it may have been held up.
+            // A sleep takes as long as it says, or longer; only the launch without it may have been delayed.
             assert!(more > 0.7 * WASTED && finding.kind().is_worse(), "{finding:?}: {ran}");
         } else {
             assert!(more < 0.7 * WASTED, "{finding:?}: {ran}");
@@ -77,8 +77,8 @@ fn a_runtime_that_wastes_time_is_found_in_the_verb_in_which_it_does() {
     }
 }
 
-/// The CPU time that a runtime burns in `exec` is that of its client: found, with its size; time that it sleeps is none. It is what
-/// health checks cost.
+/// CPU time that a runtime burns in `exec` is its client's: found, with its size; a sleep adds none. It is
+/// the cost of health checks.
 #[test]
 fn cpu_time_that_a_runtime_burns_in_exec_is_found_and_priced() {
     const BURNT: f64 = 0.15;
@@ -87,7 +87,7 @@ fn cpu_time_that_a_runtime_burns_in_exec_is_found_and_priced() {
         return;
     }
     let dunnage = Dunnage::new();
-    // A shell reads its own time on a CPU without starting anything.
+    // A shell reads its own CPU time without starting anything.
     let spin = format!(
         "while read -r ran rest < /proc/$$/schedstat && [ $ran -lt {} ]; do :; done",
         (BURNT * 1e9) as u64
@@ -129,8 +129,8 @@ fn cpu_time_that_a_runtime_burns_in_exec_is_found_and_priced() {
     assert!(cpus.as_f64().is_some_and(|cpus| cpus > 0.9 * 10.0 * BURNT), "{advised}");
 }
 
-/// A namespace of mounts is a copy of all of them, so a host with three thousand more pays more for it; the price of
-/// another namespace stays.
+/// A mount namespace starts as a copy of all mounts, so a host with three thousand more pays more for it; the
+/// price of another namespace does not change.
 #[test]
 fn a_namespace_of_many_mounts_costs_more() {
     const MOUNTS: usize = 3000;
@@ -148,7 +148,7 @@ fn a_namespace_of_many_mounts_costs_more() {
         );
         let mut command = dunnage.command(&words);
         let path = std::ffi::CString::new(place.as_os_str().as_encoded_bytes()).unwrap();
-        // SAFETY: between fork and exec only system calls are made, with memory that is there already.
+        // SAFETY: between fork and exec only system calls are made, with existing memory.
         unsafe {
             command.pre_exec(move || many_mounts(&path, mounts));
         }
@@ -162,11 +162,12 @@ fn a_namespace_of_many_mounts_costs_more() {
     };
     let [(few, before), (many, after)] =
         [(0, "DIR-few"), (MOUNTS, "DIR-many")].map(|(mounts, directory)| prices(mounts, directory));
-    // Each copy is an allocation and a lock, more than 100 ns; and they are taken down again.
+    // Each copy is an allocation and a lock, more than 100 ns; and they are torn down again.
     let copied = MOUNTS as f64 * 100e-9;
     assert!(many[0].value > few[0].value + copied, "{few:?} {many:?}");
     assert!(many[1].value < few[1].value + (many[0].value - few[0].value) / 2.0, "{few:?} {many:?}");
-    // Within one launch they are copied between the stamps of that piece, and freed where the old root goes or at the end.
+    // Within one launch they are copied between the stamps of that piece, and freed when the old root is
+    // unmounted or at the end.
     let more = |piece: &str| after[piece] - before[piece];
     assert!(more("mount") > copied, "{before:?} {after:?}");
     for piece in before.keys().filter(|piece| !["mount", "exit"].contains(piece)) {
@@ -174,11 +175,12 @@ fn a_namespace_of_many_mounts_costs_more() {
     }
 }
 
-/// A call that takes longer shows in the price of the piece that makes it, and in no other.
+/// A slower call shows in the price of the piece that makes it, and in no other.
 #[test]
 fn a_step_that_is_held_up_shows_in_its_own_piece_and_in_no_other() {
     const TEST: &str = "a_step_that_is_held_up_shows_in_its_own_piece_and_in_no_other";
-    /// In seconds; any other piece takes tenths of milliseconds, traced on a busy machine a hundred.
+    /// In seconds; any other piece takes tenths of milliseconds, or a hundred milliseconds while traced on a
+    /// busy machine.
     const HELD: f64 = 0.5;
     if lacks(TEST, Need::Root) {
         return;
@@ -204,7 +206,7 @@ fn a_step_that_is_held_up_shows_in_its_own_piece_and_in_no_other() {
     }
 }
 
-/// What each piece took between the stamps of a launch: medians, in seconds.
+/// The time of each piece between the stamps of a launch: medians, in seconds.
 fn between_stamps(recorded: &record::Recorded) -> std::collections::BTreeMap<&'static str, f64> {
     let is_whole = |cell: &dunnage::plan::Cell| cell.setting.get("way") == Some("stamps");
     let cell = recorded.plan.cells.iter().position(is_whole).expect("a launch between stamps");
@@ -215,7 +217,7 @@ fn between_stamps(recorded: &record::Recorded) -> std::collections::BTreeMap<&'s
     primitives::pieces().filter_map(of).collect()
 }
 
-/// What a run says that a piece costs.
+/// The reported price of a piece.
 fn price(recorded: &record::Recorded, piece: &str) -> Estimate {
     let is_it = |cell: usize| recorded.plan.cells[cell].setting.get("piece") == Some(piece);
     let analysis = analyse(recorded);
@@ -223,10 +225,10 @@ fn price(recorded: &record::Recorded, piece: &str) -> Estimate {
     found.unwrap_or_else(|| panic!("no price of {piece}")).price
 }
 
-/// A mount namespace of its own with so many mounts more.
+/// Enters a new mount namespace with this many additional mounts.
 fn many_mounts(path: &std::ffi::CStr, mounts: usize) -> std::io::Result<()> {
     let check = |result: i32| if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) };
-    // SAFETY: plain system calls with strings that end with a zero.
+    // SAFETY: plain system calls with strings that end with a zero byte.
     unsafe {
         check(libc::unshare(libc::CLONE_NEWNS))?;
         check(libc::mount(

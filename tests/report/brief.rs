@@ -1,4 +1,4 @@
-//! The answer on one screen: is it all there, in 40 lines of 80 columns, for every kind of run?
+//! The answer on one screen: everything in 40 lines of 80 columns, for every kind of run.
 
 use dunnage::experiment;
 use dunnage::plan::{Entry, Ladder};
@@ -65,7 +65,7 @@ fn eleven_subjects_after_both_prestates_and_on_both_grounds_fit_a_screen() {
     ] {
         assert!(told.contains(words), "`{words}`:\n{text}");
     }
-    // A number that decides has its interval.
+    // A decisive number has its interval.
     for lead in told.split(" is fastest (`returned`): ").skip(1) {
         assert!(lead.split(' ').nth(2).is_some_and(|interval| interval.starts_with('[')), "{lead}");
     }
@@ -192,7 +192,7 @@ fn it_reads_on_a_narrow_terminal_and_without_unicode() {
     assert!(ascii.is_ascii() && !ascii.contains('?'), "{ascii}");
 }
 
-/// A comment begins with the answer and holds the rest.
+/// A comment begins with the answer and contains the rest.
 #[test]
 fn markdown_begins_with_the_answer_and_holds_everything() {
     let run = run(plan(full_ladder(), 20));

@@ -15,7 +15,7 @@ fn lines(run: &Recorded, row: &Row<'_>) -> String {
     text
 }
 
-/// Takes a line apart as RFC 4180 says.
+/// Splits a line according to RFC 4180.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut quoted = false;

@@ -1,4 +1,4 @@
-//! Is it the engine, the runtime or the network? The page and the JSON of a complete factorial.
+//! Engine, runtime or network: the page and the JSON of a complete factorial.
 
 use dunnage::plan::{Ladder, Plan, factors};
 use dunnage::record::Recorded;
@@ -30,7 +30,7 @@ pub fn factorial() -> Plan {
     plan
 }
 
-/// What the page says of factors.
+/// The page's section on factors.
 fn section(run: &Recorded) -> String {
     let page = crate::rendered("terminal", &report(run), &Look { width: 80, ..Look::default() });
     let from = page.find("Factors: ").expect("a section of factors");

@@ -1,4 +1,4 @@
-//! The samples as Go's benchmarks print them.
+//! The samples in the format of Go's benchmarks.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -33,7 +33,8 @@ type Result<'a> = (&'a str, Vec<(f64, &'a str)>);
 /// Keys with their values.
 type Configuration<'a> = Vec<(&'a str, &'a str)>;
 
-/// Reads a text by the published grammar (golang.org/design/14313-benchmark-format); none where a line breaks it.
+/// Parses a text by the published grammar (golang.org/design/14313-benchmark-format); `None` if a line
+/// violates it.
 fn read(text: &str) -> Option<(Configuration<'_>, Vec<Result<'_>>)> {
     let (mut configuration, mut results) = (Vec::new(), Vec::new());
     for line in text.lines() {
@@ -72,7 +73,7 @@ fn every_line_follows_the_grammar_and_has_every_number() {
     compare("gobench.txt", &text);
 }
 
-/// Benchstat would call a change of what describes a gain or a loss.
+/// Benchstat would call a change of a descriptive metric a gain or a loss.
 #[test]
 fn a_unit_has_a_direction_where_its_metric_has_one() {
     let text = header(&run(plan_of(vec!["throttle"], full_ladder()[..3].to_vec(), 3)));
@@ -108,7 +109,7 @@ fn names_hold_and_what_does_not_count_is_left_out() {
     );
 }
 
-/// `benchstat` where Go's tools are put, or on the path.
+/// `benchstat` in the directory of Go's tools, or on the path.
 fn benchstat() -> Option<PathBuf> {
     let variable =
         |name: &str, below: &str| std::env::var_os(name).map(|value| PathBuf::from(value).join(below));

@@ -47,7 +47,7 @@ fn every_finding_has_its_numbers() {
     }
 }
 
-/// Readers of other languages have no other word for it.
+/// JSON has no other value for it.
 #[test]
 fn what_is_no_number_is_null() {
     let mut report = report(&run(plan(full_ladder()[..2].to_vec(), 20)));
@@ -75,7 +75,7 @@ fn the_documentation_names_every_field() {
     assert!(free.iter().all(|name| documentation.contains(&format!("`{name}`"))));
 }
 
-/// The names of all fields, without those inside of free maps.
+/// The names of all fields, without those in maps with free keys.
 fn collect(value: &Value, names: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {

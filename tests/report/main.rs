@@ -1,6 +1,5 @@
-//! Do reports say what a run showed, in every format, whatever the run was like? Runs are scripted
-//! and their reports compared with files under `tests/snapshots`; with `UPDATE_SNAPSHOTS` set, the
-//! files are written instead.
+//! Reports must show every kind of run correctly in every format. Runs are scripted and their reports
+//! compared with files under `tests/snapshots`; with `UPDATE_SNAPSHOTS` set, the files are written instead.
 
 mod brief;
 mod csv;
@@ -31,7 +30,7 @@ fn rendered(format: &str, report: &Report, look: &Look) -> String {
     shown(report, format, look).expect("a format")
 }
 
-/// Compares a text with what it was when somebody last looked at it.
+/// Compares a text with its last reviewed version.
 fn compare(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots").join(name);
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {

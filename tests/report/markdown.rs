@@ -20,7 +20,7 @@ fn it_reads_as_it_did() {
     compare("report.md", &shown(&report));
 }
 
-/// Texts that would like to be more than texts.
+/// Texts that try to be more than text.
 const EVIL: [&str; 8] = [
     "</details><script>alert(1)</script>",
     "a|b|c `tick` ``two``",
@@ -88,7 +88,7 @@ fn text_from_outside_is_text() {
             }
             Event::FootnoteReference(name) => panic!("a footnote {name}"),
             Event::Start(Tag::Strikethrough) => panic!("struck through"),
-            // Nothing in a block of code is looked up or followed; it is there to be copied as it is.
+            // Nothing in a code block is resolved or followed; it is there to be copied unchanged.
             Event::Start(Tag::CodeBlock(_)) => in_code = true,
             Event::End(TagEnd::CodeBlock) => in_code = false,
             Event::Text(part) if in_code => code.push_str(&part),
@@ -97,8 +97,8 @@ fn text_from_outside_is_text() {
             _ => {}
         }
     }
-    // A mention or the number of an issue is broken by a character without width, and a link by its colon being written as
-    // an entity, which no pass over the source takes for one.
+    // A mention or an issue number is broken by a zero-width character, and a link by an entity for its
+    // colon, so that no pass over the source detects one.
     for mark in ['@', '#'] {
         for (at, _) in text.match_indices(mark) {
             assert!(text[at + 1..].starts_with('\u{200b}'), "{}", &text[at..text.len().min(at + 20)]);

@@ -1,7 +1,7 @@
-//! Are pictures what they were, can everybody read them, and do they hold what outsiders wrote without obeying it?
+//! Pictures must not change unnoticed, be readable, and show foreign text without interpreting it.
 //!
-//! A picture is compared with the one that somebody last looked at: words must be equal, numbers nearly so. Where
-//! letters stand is asked of the rasteriser, which knows the typeface.
+//! A picture is compared with its last reviewed version: words must be equal, numbers nearly so. The
+//! rasteriser, which knows the typeface, says where letters are.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ use resvg::usvg::{Group, Node, Options, Rect, Tree, roxmltree};
 use crate::report;
 use crate::scripted::{cells_of, crash, entry, fail, full_ladder, plan, run};
 
-/// What makes the files of a format.
+/// The function that makes the files of a format.
 fn files_of(name: &str) -> fn(&Report) -> anyhow::Result<Vec<File>> {
     match FORMATS.iter().find(|one| one.name == name).map(|one| &one.rendering) {
         Some(Rendering::Files(render)) => *render,
@@ -29,7 +29,7 @@ fn files_of(name: &str) -> fn(&Report) -> anyhow::Result<Vec<File>> {
     }
 }
 
-/// How far numbers may be from what they were: places of a drawing have one digit after the point.
+/// How far numbers may differ: coordinates have one digit after the point.
 const TOLERANCE: f64 = 0.2;
 
 /// Every kind of picture: launches, prices, calls, and loads under limits.
@@ -69,19 +69,19 @@ pub fn everything() -> Recorded {
     run
 }
 
-/// Values that grow with the place of the cell, with some noise.
+/// Values that grow with the index of the cell, with some noise.
 pub fn plant(run: &mut Recorded, cell: usize) {
     let subject = run.plan.cells[cell].subject as f64;
     for (metric, column) in run.series[cell].values.iter_mut().enumerate() {
         for (round, value) in column.iter_mut().enumerate() {
             let noise = Rng::for_stream(5 + cell as u64, (100 * metric + round) as u64).standard_normal();
-            // Above what a launch takes at least, and what a call takes on the host.
+            // Above the minimum of a launch, and of a call on the host.
             let unit = if run.plan.cells[cell].experiment == "syscall" { 1e-7 } else { 1e-4 };
             *value = (1.0 + metric as f64 + 0.1 * subject + 0.001 * cell as f64 + 0.01 * noise) * unit;
         }
     }
     if run.plan.cells[cell].setting.get("way") == Some("stamps") {
-        // Pieces make the whole.
+        // The pieces add up to the whole.
         for round in 0..run.series[cell].values[0].len() {
             let values = &mut run.series[cell].values;
             values[0][round] = primitives::pieces().map(|(metric, _)| values[metric][round]).sum();
@@ -89,7 +89,7 @@ pub fn plant(run: &mut Recorded, cell: usize) {
     }
 }
 
-/// One sample with bursts that take the longer the less there is to be had.
+/// One sample with bursts that take longer the less CPU time is available.
 pub fn throttle(run: &mut Recorded, cell: usize) {
     let label = &run.plan.subjects[run.plan.cells[cell].subject].label;
     let slower = if label.contains("0.1") { 9 } else { 1 };
@@ -118,7 +118,7 @@ fn pictures(run: &Recorded) -> Vec<Picture> {
     picture::all(&report(run))
 }
 
-/// What every strip is drawn against is a line that is named.
+/// The baseline of every strip is a named line.
 #[test]
 fn strips_of_multiples_have_a_line_at_one() {
     let all = pictures(&everything());
@@ -132,7 +132,7 @@ fn strips_of_multiples_have_a_line_at_one() {
     }
 }
 
-/// As the rasteriser sees it, with our letters.
+/// As the rasteriser sees it, with dunnage's letters.
 fn tree(svg: &str) -> Tree {
     let mut typefaces = Database::new();
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/report/src/report/picture/font");
@@ -147,7 +147,7 @@ fn tree(svg: &str) -> Tree {
     Tree::from_str(svg, &options).unwrap_or_else(|why| panic!("{why}\n{svg}"))
 }
 
-/// Every text with the room it takes.
+/// Every text with its bounding box.
 fn texts(group: &Group) -> Vec<(String, Rect)> {
     let of_node = |node: &Node| match node {
         Node::Group(group) => texts(group),
@@ -166,7 +166,7 @@ fn meet(one: &Rect, other: &Rect) -> bool {
     across > 0.5 && down > 0.5
 }
 
-/// No letters lie on others or beyond the edge.
+/// Texts do not overlap or exceed the edge.
 fn assert_readable(name: &str, svg: &str) {
     let tree = tree(svg);
     let texts = texts(tree.root());
@@ -182,7 +182,7 @@ fn assert_readable(name: &str, svg: &str) {
     }
 }
 
-/// The words of a text with its numbers apart.
+/// The words of a text, with its numbers separate.
 fn apart(text: &str) -> (String, Vec<f64>) {
     let mut words = String::new();
     let mut numbers = Vec::new();
@@ -202,7 +202,7 @@ fn snapshot(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/pictures").join(name)
 }
 
-/// The file as it was; written instead where that was asked for.
+/// The previous file; written instead if asked for.
 fn before(name: &str, bytes: &[u8]) -> Vec<u8> {
     let path = snapshot(name);
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
@@ -260,7 +260,7 @@ fn a_picture_has_the_same_pixels_in_both_sizes() {
     let far = |(old, new): (&u8, &u8)| old.abs_diff(*new) > 24;
     let differing = old.data().iter().zip(once.data()).filter(|pair| far(*pair)).count();
     assert!(differing * 500 < old.data().len(), "{differing} of {} bytes differ", old.data().len());
-    // Not an empty page: colours of several layers are on it.
+    // Not an empty page: it has colours of several layers.
     let colours: std::collections::BTreeSet<&[u8]> = once.data().chunks(4).collect();
     assert!(colours.len() > 20, "{}", colours.len());
     assert_eq!(&once.data()[..4], [255, 255, 255, 255], "white paper");
@@ -334,7 +334,7 @@ fn thirty_subjects_have_room() {
     for picture in &all {
         assert_readable(&picture.name, &draw(picture, Style::Standalone));
     }
-    // Each has its line in the pictures of intervals, whatever it is called.
+    // Each has its line in the pictures of intervals, whatever its name.
     let intervals = all.iter().find(|picture| picture.name == "start-returned").expect("a picture");
     for index in 0..18 {
         let text = draw(intervals, Style::Inline);

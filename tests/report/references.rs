@@ -1,5 +1,5 @@
-//! What others published beside ours, in every format that has room for it: each number with its cautions, and nothing
-//! made of both sides.
+//! Published numbers next to dunnage's, in every format that has room for them: each number with its caveats,
+//! and nothing computed from both sides.
 
 use dunnage::reference::counterpart::{self, Counterpart};
 use dunnage::reference::{self, Standing, beside};
@@ -11,7 +11,7 @@ use crate::pictures::everything;
 use crate::report;
 use crate::scripted::{full_ladder, plan, run};
 
-/// Launches alone, so that the whole of it has room in a comment.
+/// Only launches, so that everything has room in a comment.
 fn launches() -> Report {
     report(&run(plan(full_ladder()[..5].to_vec(), 20)))
 }
@@ -26,7 +26,7 @@ fn rendered(format: &str, report: &Report) -> String {
     crate::rendered(format, report, &Look { width: 160, ..Look::default() })
 }
 
-/// What a person reads: words without markup, however they are wrapped.
+/// What a user reads: words without markup, however they are wrapped.
 fn words(format: &str, text: &str) -> String {
     let text = match format {
         "html" => without_tags(text),
@@ -68,7 +68,7 @@ fn without_tags(text: &str) -> String {
     entities.into_iter().fold(text, |text, (entity, letter)| text.replace(entity, letter))
 }
 
-/// The letters alone: where a format breaks a line, or sets something apart as code, is its own affair.
+/// The letters alone: line breaks and code markup depend on the format.
 fn joined(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_whitespace() && *letter != '`').collect()
 }
@@ -105,8 +105,7 @@ fn every_number_stands_there_as_printed_with_the_cautions_of_its_source() {
     }
 }
 
-/// Beside is the only way in which they are shown: whatever the report said without them it says with them, in the
-/// same words and numbers.
+/// They are only added: without them the report has the same words and numbers.
 #[test]
 fn nothing_else_in_a_report_knows_of_them() {
     let without = launches();
@@ -132,7 +131,7 @@ fn nothing_else_in_a_report_knows_of_them() {
     }
 }
 
-/// All fields that a published number or one of ours has beside the other: none for a verdict, a ratio, or a mean of
+/// All fields of a published number and of dunnage's next to it: none for a verdict, a ratio, or a mean of
 /// both.
 #[test]
 fn no_verdict_is_given_about_them() {
@@ -161,7 +160,7 @@ fn no_verdict_is_given_about_them() {
         }
     }
     assert!(rows > 0, "none of ours stands beside a published number");
-    // Ours are the medians of the report, not something made of both.
+    // dunnage's are the medians of the report, not computed from both.
     let start = report.experiments.iter().find(|one| one.name == "start").expect("launches");
     let tables = report.references.iter().flat_map(|one| &one.tables).filter(|one| one.metric == "returned");
     for ours in tables.flat_map(|table| &table.rows).flat_map(|row| &row.ours) {

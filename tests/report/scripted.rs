@@ -1,5 +1,4 @@
-//! Runs that were never measured: the same values from the same seed, under the plan that a real
-//! run would have.
+//! Runs that were never measured: the same values from the same seed, with the plan of a real run.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +10,16 @@ use dunnage::stats::Rng;
 use dunnage::subject::{Layer, Spec};
 use dunnage::units::{Nanos, Stamp};
 
-/// What a scripted subject takes, in milliseconds: to the first instruction, back to the client,
-/// until all is gone; and CPU of client and engine.
+/// The times of a scripted subject in milliseconds: to the first instruction, to the client's return, until
+/// all is gone; and CPU time of client and engine.
 type Times = [f64; 5];
 
-/// A subject as it stands in the plan.
+/// A subject as in the plan.
 pub fn entry(text: &str, layer: Layer, ladder: Ladder, runtime: Option<&str>) -> Entry {
     let spec = Spec::parse(text).expect("a subject");
     Entry {
         label: spec.shown(),
-        // Plans in files know specifications without the labels that stand beside them.
+        // In plan files, specifications do not include their labels.
         spec: Spec { label: None, ..spec },
         layer,
         ladder,
@@ -33,7 +32,7 @@ pub fn entry(text: &str, layer: Layer, ladder: Ladder, runtime: Option<&str>) ->
     }
 }
 
-/// All that a machine with two engines and two runtimes has.
+/// All subjects of a machine with two engines and two runtimes.
 pub fn full_ladder() -> Vec<Entry> {
     use Ladder::{AsInstalled, Equalised};
     let mut subjects = vec![
@@ -83,7 +82,7 @@ pub fn plan_with(
     })
 }
 
-/// A run of this plan in which everything went well.
+/// A run of this plan without failures.
 pub fn run(plan: Plan) -> Recorded {
     let rounds = plan.warmups + plan.rounds;
     let empty = |cell: &plan::Cell| Series {
@@ -109,7 +108,7 @@ pub fn run(plan: Plan) -> Recorded {
     };
     for round in 0..run.plan.rounds {
         let order = run.plan.order(round + run.plan.warmups);
-        // What disturbs a round disturbs all its cells alike.
+        // A disturbance of a round affects all its cells alike.
         let weather = 1.0 + 0.01 * Rng::for_stream(99, round as u64).standard_normal();
         for (position, &cell) in order.iter().enumerate() {
             let sample = sample(&run.plan, cell, round, weather);
@@ -124,7 +123,7 @@ pub fn run(plan: Plan) -> Recorded {
     run
 }
 
-/// What a cell gives in a round.
+/// The sample of a cell in a round.
 pub fn sample(plan: &Plan, cell: usize, round: usize, weather: f64) -> Sample {
     let planned = &plan.cells[cell];
     let entry = &plan.subjects[planned.subject];
@@ -216,7 +215,7 @@ fn environment(plan: &Plan) -> Environment {
     }
 }
 
-/// Takes a cell's values of a round away and puts a failure in their place.
+/// Replaces a cell's values of a round by a failure.
 pub fn fail(run: &mut Recorded, cell: usize, round: usize, failure: Failure) {
     for column in &mut run.series[cell].values {
         column[round] = f64::NAN;

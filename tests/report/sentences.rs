@@ -1,4 +1,4 @@
-//! Do sentences say each thing once, and of every undecided or hidden comparison that it is open?
+//! Sentences say each thing once, and mark every undecided or hidden comparison as open.
 
 use dunnage::record::Recorded;
 use dunnage::report::Look;
@@ -9,12 +9,13 @@ use crate::pictures::everything;
 use crate::report;
 use crate::scripted::{cells_of, full_ladder, metric, plan, run};
 
-/// Podman takes by turns more and less in one setting, and in the other docker's twin does, so that docker and
+/// Podman is alternately faster and slower in one setting, and docker's twin in the other, so that docker and
 /// docker on another runtime differ by less than docker and itself.
 fn unsure() -> Recorded {
     let mut run = run(plan(full_ladder(), 20));
     for cell in [cells_of(&run, "podman")[0], cells_of(&run, "docker (twin)")[1]] {
-        // All that ends with the command ends later or sooner with it, or the numbers would be suspect.
+        // Everything that ends with the command ends later or sooner with it, or the numbers would be
+        // suspect.
         for metric in ["returned", "gone"].map(metric) {
             for (round, value) in run.series[cell].values[metric].iter_mut().enumerate() {
                 *value += if round % 2 == 0 { 0.05 } else { -0.05 };
@@ -24,7 +25,7 @@ fn unsure() -> Recorded {
     run
 }
 
-/// A pair that a reader wants to see beside each other has no verdict, and so leaves none open.
+/// A pair that is only shown side by side has no verdict, and so leaves none open.
 #[test]
 fn what_is_described_is_not_counted_as_compared() {
     let open = |run: &Recorded| {
@@ -53,7 +54,7 @@ fn what_is_open_is_said_once() {
     }
 }
 
-/// What it means stands in every format, with its interval and for whom.
+/// The meaning is in every format, with its interval and its scope.
 #[test]
 fn what_it_means_is_in_every_format() {
     let report = report(&run(plan(full_ladder(), 20)));
@@ -69,7 +70,7 @@ fn what_it_means_is_in_every_format() {
     }
 }
 
-/// A limit has no subject to be compared with: its row comes from what the model shows, and from nothing else.
+/// A limit has no subject to be compared with: its row is from the model alone.
 #[test]
 fn a_quota_that_is_the_cause_is_a_risk_for_answers_within_a_time() {
     let run = everything();

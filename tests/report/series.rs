@@ -1,4 +1,4 @@
-//! The formats for series that other programs keep, each read by a parser of its published grammar.
+//! The formats for series of other programs, each parsed by a parser of its published grammar.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::scripted::{full_ladder, metric, plan, run};
 
-/// A run of eight subjects, one of whose labels holds what texts escape.
+/// A run of eight subjects; one label contains characters that texts escape.
 fn scripted() -> Report {
     let mut subjects = full_ladder()[..8].to_vec();
     subjects[2].label = "a \"b\"\\c".into();
@@ -30,7 +30,8 @@ struct BencherMetric {
     upper_value: Option<f64>,
 }
 
-/// `BenchmarkResult` in `src/extract.ts` of benchmark-action/github-action-benchmark, of which the file is an array.
+/// `BenchmarkResult` in `src/extract.ts` of benchmark-action/github-action-benchmark, of which the file is an
+/// array.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BenchmarkResult {
@@ -57,8 +58,8 @@ fn openmetrics_is_what_both_of_its_parsers_read() {
     let text = rendered("openmetrics", &report);
     let (rest, families) = openmetrics(&text).expect("OpenMetrics");
     assert_eq!(rest, "");
-    // The textfile collector of node exporter reads the older format, in which `# EOF` is a comment (this parser knows none at
-    // the end) and refuses time stamps.
+    // node exporter's textfile collector reads the older format, in which `# EOF` is a comment (this parser
+    // accepts none at the end) and time stamps are refused.
     let (rest, older) =
         prometheus(text.strip_suffix("# EOF\n").expect("its end")).expect("Prometheus' format");
     assert_eq!((rest, older.is_empty()), ("", false));

@@ -1,4 +1,4 @@
-//! The report for a person.
+//! The report in a terminal.
 
 use dunnage::outcome::{Failure, FailureClass};
 use dunnage::plan::Ladder;
@@ -74,7 +74,7 @@ fn alone() -> Recorded {
     run(plan(vec![entry("docker", Layer::Engine, Ladder::AsInstalled, Some("runc"))], 20))
 }
 
-/// Builds of one runtime that are the same, nearly the same, and not.
+/// Builds of one runtime that are the same, nearly the same, and different.
 fn builds() -> Recorded {
     let build = |text: &str| entry(text, Layer::Runtime, Ladder::AsInstalled, Some("crun"));
     let mut subjects = full_ladder()[..1].to_vec();

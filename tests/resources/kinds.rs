@@ -13,16 +13,16 @@ use crate::support::Need;
 
 type Make = for<'a> fn(&'a RunContext) -> Result<Box<dyn Finish + 'a>, Abort>;
 
-/// One way to make one.
+/// A way to make one.
 pub struct Case {
     pub name: &'static str,
-    /// As the journal has it.
+    /// Its name in the journal.
     pub kind: &'static str,
     pub needs: &'static [Need],
     pub make: Make,
 }
 
-/// Whatever is held.
+/// A held resource of any type.
 pub trait Finish {
     fn finish(self: Box<Self>) -> Result<(), String>;
 }
@@ -109,7 +109,7 @@ impl Finish for Running<'_> {
     }
 }
 
-/// A container that runs, in a daemon of the run.
+/// A running container, in a daemon of the run.
 fn container_in_a_private_daemon<'a>(run: &'a RunContext) -> Result<Box<dyn Finish + 'a>, Abort> {
     let daemon = private(run)?;
     let spec = format!("docker:host=\"unix://{}\",net=none", daemon.socket.display());

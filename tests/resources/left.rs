@@ -1,10 +1,11 @@
-//! What of a run is on the machine: files, mounts, loop devices, interfaces, processes, and what engines hold.
+//! Remains of a run on the machine: files, mounts, loop devices, interfaces, processes, and what engines
+//! hold.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Everything that bears the run's name or lies in its directory.
+/// Everything that contains the run's name or is in its directory.
 pub fn left_of(state: &Path, run: &str) -> Vec<String> {
     let directory = state.join("runs").join(run).display().to_string();
     let mut left = Vec::new();
@@ -42,7 +43,7 @@ pub fn left_of(state: &Path, run: &str) -> Vec<String> {
     left
 }
 
-/// The cgroups of containers that private daemons of the run hold.
+/// The cgroups of containers in private daemons of the run.
 pub fn cgroups_of(state: &Path, run: &str) -> Vec<PathBuf> {
     let directory = state.join("runs").join(run);
     let daemons = fs::read_dir(directory).into_iter().flatten().flatten();

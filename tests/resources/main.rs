@@ -1,5 +1,5 @@
-//! Resources on a real machine: each kind is made and undone, and after kill -9 in the middle of making it, or with it
-//! made, `sweep` leaves nothing. What is left is looked for without the program's own eyes.
+//! Resources on a real machine: each kind is made and undone; and after kill -9 during or after its making,
+//! `sweep` leaves nothing. Remains are found independently of the program.
 
 #[path = "../support/dunnage.rs"]
 mod dunnage;
@@ -23,7 +23,7 @@ use crate::kinds::{Case, cases};
 use crate::left::{cgroups_of, left_of};
 use crate::support::{Need, lacks};
 
-/// Kills strike at so many moments of making one.
+/// The number of moments of making one at which a kill strikes.
 const MOMENTS: u32 = 4;
 const HELD: &str = "DUNNAGE_TEST_HELD";
 const STATE: &str = "DUNNAGE_TEST_HELD_STATE";
@@ -38,7 +38,7 @@ fn context(state: &Path, run: &str) -> RunContext {
     RunContext::begin(place(state), interrupts, run.to_owned(), 1).expect("a journal")
 }
 
-/// Eight letters and digits that no other test has.
+/// Eight letters and digits that no other test uses.
 fn run_named(number: usize) -> String {
     format!("{number:02x}{:06x}", std::process::id() & 0xff_ffff)
 }
@@ -67,7 +67,8 @@ fn each_kind_is_made_and_undone() {
     }
 }
 
-/// An image of twelve layers and the executable's, whose files are those of the uppermost layer.
+/// An image with twelve layers and the executable's; where layers have the same file, the uppermost one
+/// counts.
 #[test]
 fn an_image_has_its_layers_and_the_uppermost_file_counts() {
     const TEST: &str = "an_image_has_its_layers_and_the_uppermost_file_counts";
@@ -90,7 +91,7 @@ fn an_image_has_its_layers_and_the_uppermost_file_counts() {
     assert_eq!(String::from_utf8_lossy(&answered.stdout).trim(), "13");
 }
 
-/// No test: what the next one starts and kills.
+/// Not a test: the next one starts and kills it.
 #[test]
 fn hold() {
     let (Ok(name), Ok(state)) = (std::env::var(HELD), std::env::var(STATE)) else { return };
@@ -103,7 +104,7 @@ fn hold() {
     std::thread::sleep(Duration::from_secs(600));
 }
 
-/// Starts it, and waits until it says that it begins.
+/// Starts it, and waits until it reports that it begins.
 fn holder(case: &Case, state: &Path, run: &str) -> Talking {
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "hold", "--nocapture"])
@@ -115,7 +116,7 @@ fn holder(case: &Case, state: &Path, run: &str) -> Talking {
     Talking::to(child)
 }
 
-/// A child that says how far it is, beginning with a line of that name.
+/// A child that reports its progress, beginning with a line of that name.
 struct Talking {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -161,7 +162,7 @@ fn nothing_is_left_of_one_that_was_killed() {
     }
 }
 
-/// What is there stands in the journal; after a sweep there is nothing.
+/// What exists is in the journal; after a sweep nothing exists.
 fn check(case: &Case, dunnage: &Dunnage, run: &str, when: &str) {
     let there = left_of(&dunnage.state(), run);
     let journal = dunnage.state().join(format!("journal/{run}.jsonl"));
@@ -170,7 +171,7 @@ fn check(case: &Case, dunnage: &Dunnage, run: &str, when: &str) {
     let written = format!("\"kind\":\"{}\"", case.kind);
     assert!(there.is_empty() || journal.contains(&written), "{} {when}: {there:?}, {journal}", case.name);
     let groups = cgroups_of(&dunnage.state(), run);
-    // The next run does the same as `sweep`, with what is in journals only.
+    // The next run does the same as `sweep`, but only for journals.
     let swept = match when {
         "made" => dunnage.run("sweep").to_string(),
         _ => format!("{:?}", ::dunnage::sweep::abandoned(&place(&dunnage.state()))),

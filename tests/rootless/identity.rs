@@ -1,5 +1,5 @@
-//! A program that is started as another user: what it is given, read back by the program itself, and
-//! what is said when that cannot be.
+//! A program that is started as another user: what it gets, read back by the program itself, and the error
+//! where that is impossible.
 
 use std::fs;
 use std::io;
@@ -13,10 +13,10 @@ use dunnage::units::Nanos;
 
 use crate::support::{self, Need};
 
-/// Nobody's, so that nothing depends on the users of the machine.
+/// An unused id, so that nothing depends on the users of the machine.
 const STRANGER: u32 = 64_321;
 
-/// Our own limits, with this one of open files.
+/// The current limits, with this one of open files.
 fn limits(soft: u64, hard: u64) -> Vec<Limit> {
     let mut all = limits_in(&fs::read_to_string("/proc/self/limits").unwrap()).unwrap();
     let files = all.iter_mut().find(|limit| limit.resource == libc::RLIMIT_NOFILE).unwrap();
@@ -35,7 +35,8 @@ fn stranger() -> Identity {
     }
 }
 
-/// A child that becomes another user shares our memory until it executes, and all of us are as little readable meanwhile.
+/// A child that becomes another user shares this process's memory until its exec, and meanwhile this process
+/// is not dumpable either.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -96,12 +97,13 @@ fn an_ordinary_user_cannot_become_another() {
     let _turn = turn();
     let limits = limits_in(&fs::read_to_string("/proc/self/limits").unwrap()).unwrap();
     if support::root_ready().is_ok() {
-        // Root becomes an ordinary user first: the step is then refused to the test's own child.
+        // Root becomes an ordinary user first: then the step is refused to the test's own child.
         let own = std::env::current_exe().unwrap();
         let test = "identity::an_ordinary_user_cannot_become_another";
         let copy = tempfile::Builder::new().prefix("dunnage-").tempdir_in("/tmp").unwrap();
         let program = copy.path().join("test");
-        // By a program: a file that this process writes cannot be executed while a child of another thread holds it, too.
+        // By a program: a file that this process has written cannot be executed while a child of another
+        // thread still has it open.
         let copied = std::process::Command::new("cp").args([&own, &program]).status().unwrap();
         assert!(copied.success());
         for path in [copy.path(), &program] {
@@ -125,6 +127,6 @@ fn we_stay_as_readable_as_before() {
         return;
     }
     run(stranger(), "/bin/true", &[]).unwrap();
-    // 1 is what every process that never changed its user has.
+    // 1 is the value of every process that has never changed its user.
     assert_eq!(dunnage::sys::raw::prctl(libc::PR_GET_DUMPABLE, 0), Ok(1));
 }

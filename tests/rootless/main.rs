@@ -1,4 +1,4 @@
-//! Programs that root starts as somebody else, and what podman does as an ordinary user.
+//! Programs that root starts as another user, and podman as an ordinary user.
 
 #[path = "../support/dunnage.rs"]
 mod dunnage;

@@ -1,4 +1,4 @@
-//! The real podman as an ordinary user, and what is said where that cannot be.
+//! The real podman as an ordinary user, and the errors where that is impossible.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use crate::user::{Ids, User};
 fn podman_works_as_the_user_and_is_cleared_as_the_user() {
     let test = "podman_works_as_the_user_and_is_cleared_as_the_user";
     let Some(user) = User::new(test, 'a', Ids::Subordinate) else { return };
-    // Closed to everybody else: the image has to reach the user all the same.
+    // Not accessible to others: the user must get the image all the same.
     let dunnage = Dunnage::new();
     fs::create_dir(dunnage.state()).unwrap();
     fs::set_permissions(dunnage.state(), fs::Permissions::from_mode(0o700)).unwrap();
@@ -37,7 +37,7 @@ fn podman_works_as_the_user_and_is_cleared_as_the_user() {
     assert!(image.starts_with("dunnage.local/small:"), "{image}");
     assert!(dunnage.state().join("images/rootless").join(&user.name).exists());
 
-    // A run that was killed: its container is in the journal, and goes away as this user's.
+    // A run that was killed: its container is in the journal, and is removed as this user.
     let name = "dunnage-feedbeef-000001";
     user.podman(&["create", "--name", name, "--net", "none", &image]).unwrap();
     fs::create_dir_all(dunnage.state().join("journal")).unwrap();
@@ -49,7 +49,7 @@ fn podman_works_as_the_user_and_is_cleared_as_the_user() {
     assert!(ran.stderr.contains(&format!("removed `{name}` ({subject}) of run feedbeef")), "{ran}");
     assert_eq!(user.podman(&["ps", "--all", "--quiet"]), Ok(String::new()));
 
-    // Only this user's: the tests beside this one use the images of other engines.
+    // Only this user's: parallel tests use the images of other engines.
     let place = tempfile::tempdir().unwrap();
     for engine in ["docker", "podman"] {
         let path = place.path().join(engine);
@@ -81,7 +81,7 @@ fn a_user_without_subordinate_ids_is_told_how_to_get_them() {
 fn a_user_with_too_few_open_files_fails_with_class_and_remedy() {
     let test = "a_user_with_too_few_open_files_fails_with_class_and_remedy";
     let Some(mut user) = User::new(test, 'c', Ids::Subordinate) else { return };
-    // Enough for podman itself; the runtime has one more descriptor open for each mount.
+    // Enough for podman itself; the runtime opens one more descriptor for each mount.
     user.limit("hard nofile 24\nsoft nofile 24");
     let ran = Dunnage::new().run(&format!("check start -s podman:net=none,rootless={}", user.name));
     assert_eq!(ran.code, 4, "{ran}");
@@ -125,7 +125,7 @@ fn an_ordinary_user_may_not_name_another() {
     let said = format!("{}{}", ran.stdout, ran.stderr);
     assert_eq!(ran.code, 4, "{ran}");
     assert!(said.contains(&format!("permission: only root may start programs as `{}`", other.name)), "{ran}");
-    // Their own name changes nothing: podman runs as they do.
+    // The user's own name changes nothing: podman runs as that user anyway.
     let ran = dunnage.through(&wrapper, &format!("check start -s podman:net=none,rootless={}", user.name));
     assert_eq!(ran.code, 0, "{ran}");
     let ran = dunnage.through(&wrapper, "check start -s podman:net=none");

@@ -1,4 +1,4 @@
-//! A user of the test's own, made and removed with everything that podman keeps for them.
+//! A user for one test, made and removed with everything that podman keeps for them.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::support::{self, Need};
 
-/// The user database is locked by whoever changes it, and a second one gives up at once.
+/// Programs that change the user database lock it, and a second one fails at once.
 static DATABASE: Mutex<()> = Mutex::new(());
 
 fn database() -> MutexGuard<'static, ()> {
@@ -19,7 +19,7 @@ pub struct User {
     files: Vec<String>,
 }
 
-/// What a user has from the beginning.
+/// The ids that a new user has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Ids {
     Subordinate,
@@ -27,7 +27,7 @@ pub enum Ids {
 }
 
 impl User {
-    /// A new user; nothing where none can be made, which is told as a skip.
+    /// A new user; `None` if none can be made, which is reported as a skip.
     pub fn new(test: &str, letter: char, ids: Ids) -> Option<User> {
         for need in [Need::Root, Need::Podman, Need::Useradd] {
             if support::lacks(test, need) {
@@ -48,7 +48,7 @@ impl User {
         Some(user)
     }
 
-    /// Sets what a login of this user gets by PAM.
+    /// Sets the limits that PAM gives to a login of this user.
     pub fn limit(&mut self, limits: &str) {
         let path = format!("/etc/security/limits.d/{}.conf", self.name);
         let lines: Vec<_> = limits.lines().map(|line| format!("{} {line}\n", self.name)).collect();
@@ -56,7 +56,7 @@ impl User {
         self.files.push(path);
     }
 
-    /// Podman as this user by another way than the program's own.
+    /// Podman as this user, started in another way than the program does.
     pub fn podman(&self, arguments: &[&str]) -> Result<String, String> {
         let mut all = vec!["-u", &self.name, "--", "podman"];
         all.extend(arguments);
@@ -66,8 +66,8 @@ impl User {
 
 impl Drop for User {
     fn drop(&mut self) {
-        // Podman leaves a process of its own behind that holds the user namespace, which the next user of this number
-        // would be given. Where it notes that process depends on its version.
+        // Podman leaves a process that holds the user namespace, which the next user with this id would get.
+        // Where it records that process depends on its version.
         let states = ["podman-run", "storage-run"].map(|name| format!("/tmp/{name}-{}", self.number));
         for state in &states {
             if let Ok(pause) = fs::read_to_string(format!("{state}/libpod/tmp/pause.pid")) {
@@ -85,9 +85,9 @@ impl Drop for User {
     }
 }
 
-/// Standard output of a command, or what it complained about.
+/// Standard output of a command, or its error.
 pub fn said(program: &str, arguments: &[&str]) -> Result<String, String> {
-    // Root's working directory may be closed to the user.
+    // Root's working directory may be inaccessible to the user.
     let output = Command::new(program).args(arguments).current_dir("/").stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{program}: {error}"))?;
     match output.status.success() {

@@ -7,7 +7,7 @@ use crate::dunnage::{Dunnage, Ran};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/action/measure.sh");
 
-/// One step with these inputs: how it ended, its outputs, and its summary.
+/// One step with these inputs: its result, outputs and summary.
 fn step(inputs: &[(&str, &str)]) -> (Ran, String, String) {
     let files = tempfile::tempdir().expect("a directory");
     let [output, summary] = ["output", "summary"].map(|name| files.path().join(name).display().to_string());
@@ -48,7 +48,7 @@ fn a_run_is_summarised_packed_and_compared_with_what_was_before() {
     let (ran, output, summary) = of("20ms", "slower", "slower=5%");
     assert_eq!(ran.code, 3, "{ran}\n{summary}");
     assert!(output.contains("\ncompare-code=3\n"), "{output}");
-    // What changed comes first.
+    // Changes come first.
     let [compared, told] = ["## What changed", "\n\n## "].map(|title| summary.find(title));
     assert!(compared == Some(0) && told.is_some(), "{summary}");
     let (ran, output, _) = of("10ms", "alike", "slower=5%");
@@ -60,7 +60,7 @@ fn a_step_that_cannot_measure_fails_with_the_programs_own_code_and_words() {
     let (ran, output, summary) = step(&[("INPUT_PLAN", "no-such-plan")]);
     assert_eq!((ran.code, output.as_str(), summary.as_str()), (2, "run-code=2\n", ""), "{ran}");
     assert!(ran.stderr.contains("no-such-plan"), "{ran}");
-    // Half of the samples are missing: what is there is told, and the step fails.
+    // Half of the samples are missing: the rest is reported, and the step fails.
     let place = tempfile::tempdir().expect("a directory");
     let inputs =
         "start -s a=fake:time=1ms -s b=fake:time=1ms,hang=5 --set prestate=primed --rounds 12 --seed 7";
@@ -69,7 +69,7 @@ fn a_step_that_cannot_measure_fails_with_the_programs_own_code_and_words() {
     assert!(ran.code == 6 && output.contains("pack=") && summary.contains("hangs"), "{ran}\n{summary}");
 }
 
-/// What the script reads is what the action declares, and the other way round.
+/// The script reads what the action declares, and nothing else.
 #[test]
 fn inputs_and_outputs_are_those_that_the_script_knows() {
     let script = fs::read_to_string(SCRIPT).expect("the script");

@@ -1,6 +1,6 @@
-//! Causes on planted data whose truth is known: a key that takes the difference away is named, half of it is
-//! not enough, two that each do are named together, and where there is no difference nothing is. The rules
-//! about what cannot be true of system calls fire here too, and nearly do.
+//! Causes on planted data with known truth: a key that removes the difference is named, one that removes half
+//! of it is not, two that each remove it are named together, and without a difference nothing is named. The
+//! rules on impossible values of system calls are also tested, with near misses.
 
 use dunnage::experiment::syscall::CALLS;
 use dunnage::plan::{self, Entry, Layer, Request};
@@ -15,9 +15,9 @@ use dunnage::verdict::{Analysis, Finding, Verdict, analyse};
 use crate::planted::{cell_of, entry, recorded, request, rules};
 
 const ROUNDS: usize = 20;
-/// What a call takes on the host, in seconds.
+/// The time of a call on the host, in seconds.
 const BARE: f64 = 100e-9;
-/// What the planted noise of one value is.
+/// The planted noise of one value.
 const NOISE: f64 = 0.3e-9;
 const VARIANTS: [&str; 3] = ["docker:seccomp=off", "docker:pid=host", "docker:net=host"];
 
@@ -30,7 +30,7 @@ fn subject(text: &str) -> Entry {
     }
 }
 
-/// A run in which every call takes as long on the host, and `more` in each subject, given its spec and
+/// A run in which every call takes the same time on the host, and `more` in each subject, from its spec and
 /// the name of the call. Rounds have a pace of their own, which all cells share.
 fn planted(subjects: &[&str], more: impl Fn(&Spec, &str) -> f64, noise: f64) -> Recorded {
     let subjects = subjects.iter().map(|text| subject(text)).collect();
@@ -42,12 +42,12 @@ fn planted(subjects: &[&str], more: impl Fn(&Spec, &str) -> f64, noise: f64) -> 
         let values = plan.metrics(planned).iter().map(|metric| {
             let mut value = |round: usize| {
                 let pace = 10e-9 * Rng::for_stream(7, round as u64).standard_normal().abs();
-                // What is answered without the kernel takes less than what is not.
+                // A call answered without the kernel takes less time.
                 let gain = if metric.name == "clock_vdso" { 60e-9 } else { 0.0 };
                 BARE - gain + pace + more(spec, metric.name) + noise * own.standard_normal()
             };
             match metric.name {
-                // Without a limit nothing is counted of it.
+                // Without a limit its counters do not exist.
                 "throttled_time" | "throttled_periods" => vec![f64::NAN; ROUNDS],
                 _ => (0..ROUNDS).map(&mut value).collect(),
             }
@@ -72,7 +72,7 @@ fn causes(analysis: &Analysis) -> &ExperimentTable {
         .expect("the experiment shows causes")
 }
 
-/// The cause of the call, the share, and what else is said.
+/// The cause of the call, the share, and what else is reported.
 fn cause_of(analysis: &Analysis, call: &str) -> Option<(String, Option<f64>, String)> {
     let text = |item: &Item| match item {
         Item::Text(text) => text.clone(),
@@ -95,7 +95,7 @@ fn in_a_container(spec: &Spec, time: f64) -> f64 {
     if spec.name == "bare" { 0.0 } else { time }
 }
 
-/// A tenth of a CPU: no batch that nothing disturbed is slower, and many calls in a row take ten times as long.
+/// A tenth of a CPU: no undisturbed batch is slower, and many calls in sequence take ten times as long.
 #[test]
 fn a_limit_is_seen_by_whoever_waits_for_many_calls_and_told_as_the_reason() {
     let limit =
@@ -121,7 +121,7 @@ fn a_limit_is_seen_by_whoever_waits_for_many_calls_and_told_as_the_reason() {
     assert!(both, "{:?}", causes(&analysis).notes);
 }
 
-/// What the field speaks of, beside the difference in nanoseconds.
+/// The usual ratio, in addition to the difference in nanoseconds.
 #[test]
 fn a_slower_call_is_told_as_a_share_and_a_second_too() {
     let slower = |spec: &Spec, call: &str| if call == "stat" { in_a_container(spec, BARE) } else { 0.0 };
@@ -200,7 +200,7 @@ fn without_a_difference_there_is_no_cause() {
 
 #[test]
 fn that_no_call_is_slower_is_said_only_where_every_one_was_decided() {
-    // Three rounds decide nothing at any level.
+    // Three rounds cannot decide anything at any level.
     let mut few = planted(&with_variants(), |_, _| 0.0, NOISE);
     few.contexts.iter_mut().skip(few.plan.warmups + 3).for_each(|context| *context = None);
     let all =
@@ -237,7 +237,7 @@ fn without_another_subject_nothing_is_said_to_be_no_slower() {
 
 #[test]
 fn a_share_around_the_limit_is_not_resolved() {
-    // 80 % go, give or take: its interval cannot lie at or above that.
+    // About 80 % disappear: the interval cannot be completely above that.
     let most = |spec: &Spec, call: &str| match call {
         "getppid" if asked(spec, "seccomp") => 8e-9,
         "getppid" => in_a_container(spec, 40e-9),
@@ -298,11 +298,11 @@ fn what_twins_differ_by_too_has_no_cause_and_no_sentence() {
     let metrics = run.plan.metrics(&run.plan.cells[twin]);
     let getppid = metrics.iter().position(|metric| metric.name == "getppid").unwrap();
 
-    // One disturbed round is no floor.
+    // One disturbed round does not make a noise floor.
     run.series[twin].values[getppid][3] += 500e-9;
     assert_eq!(cause_of(&analyse(&run), "getppid").unwrap().0, "seccomp");
 
-    // Twins that are 60 ns apart in most rounds are.
+    // Twins that differ by 60 ns in most rounds do.
     for (round, value) in run.series[twin].values[getppid].iter_mut().enumerate() {
         *value += if round % 2 == 0 { 60e-9 } else { -60e-9 };
     }

@@ -1,4 +1,4 @@
-//! Do shells accept the completion scripts, and do they offer what can be typed?
+//! Shells accept the completion scripts, and the scripts offer what can be typed.
 
 use crate::support;
 
@@ -29,7 +29,7 @@ fn offered(line: &[&str]) -> Vec<String> {
     let (_place, path) = script("bash");
     let (last, before) = line.split_last().expect("a line has a word");
     let previous = before.last().expect("a line begins with the program");
-    // As bash itself calls the function: command, word, word before, and the line in an array.
+    // As bash itself calls the function: command, word, previous word, and the line in an array.
     let asked = format!(
         "set -u; source '{}'; COMP_WORDS=({}); COMP_CWORD={}; complete -p dunnage > /dev/null || exit 3; \
          _dunnage dunnage '{last}' '{previous}' 2> /dev/null; printf '%s\\n' \"${{COMPREPLY[@]}}\"",

@@ -1,5 +1,5 @@
-//! Many runs in a row: a planted change is found at its run and nowhere else, and what moves the machine too is
-//! called so.
+//! Many runs in sequence: a planted change is found at its run and nowhere else, and a change of the machine
+//! is recognised as one.
 
 use crate::dunnage;
 
@@ -7,7 +7,7 @@ use std::fs;
 
 use dunnage::Dunnage;
 
-/// Runs in a directory, the n-th with these subjects; all begin a day apart, the first on 1 October.
+/// Runs in a directory, the n-th with these subjects; they begin a day apart, the first on 1 October.
 fn runs(dunnage: &Dunnage, count: usize, subjects: impl Fn(usize) -> String) {
     for day in 1..=count {
         let ran = dunnage.run(&format!(
@@ -58,14 +58,14 @@ fn a_planted_change_is_found_at_its_run_and_nowhere_else() {
     assert!(ran.stdout.contains("start.returned of b (prestate=idle) takes more since 2026-10-09"), "{ran}");
     let table = dunnage.run("history DIR --format csv").stdout;
     assert_eq!(table.lines().count(), 1 + 2 * 14, "{table}");
-    // A pack stands for its run, and a run that is named twice counts once.
+    // A pack represents its run, and a run that is named twice counts once.
     let ran = dunnage.run("pack DIR/01 -o DIR/01.dunnage");
     assert_eq!(ran.code, 0, "{ran}");
     let ran = dunnage.run("history DIR");
     assert!(ran.code == 0 && ran.stdout.contains("counts once"), "{ran}");
 }
 
-/// Commands of hyperfine show no machine: least of all one that changed shows that it was the machine.
+/// hyperfine's commands do not show the state of the machine, least of all one that changed.
 #[test]
 fn a_command_that_others_measured_changes_by_itself() {
     let dunnage = Dunnage::new();
@@ -76,7 +76,7 @@ fn a_command_that_others_measured_changes_by_itself() {
         let file = dunnage.directory().with_extension("json");
         let text = serde_json::json!({"results": [{"command": "x", "times": times}]}).to_string();
         fs::write(&file, text).unwrap();
-        // A file is its sum, and two runs of one day need not be one.
+        // A file's sum identifies it, and two runs on one day may differ.
         let ran = dunnage.run(&format!("import {} --tag commit=c{day:02} -o DIR/{day:02}", file.display()));
         assert_eq!(ran.code, 0, "{ran}");
     }
@@ -141,7 +141,7 @@ fn too_few_runs_and_bad_ones_are_told() {
     assert!(ran.code == 1 && ran.stderr.contains("version 9"), "{ran}");
 }
 
-/// What holds of all runs is said once, and what a machine has nothing of has no title.
+/// What applies to all runs is reported once, and a machine without results has no title.
 #[test]
 fn two_machines_share_their_notices() {
     let dunnage = Dunnage::new();

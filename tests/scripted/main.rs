@@ -1,5 +1,5 @@
-//! The program on the scripted subject, on planted data and on its own files: no engine, no runtime, no rights. One
-//! executable, since each has the whole program in it and takes as long to link.
+//! The program on the scripted subject, on planted data and on its own files: no engine, no runtime, no
+//! rights. One executable, since each one contains the whole program and takes as long to link.
 
 mod action;
 mod causes;

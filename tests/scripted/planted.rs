@@ -1,4 +1,4 @@
-//! Runs that were never measured, made of values whose truth a test knows.
+//! Runs that were never measured, with values of known truth.
 
 use dunnage::plan::{self, Entry, Ladder, Layer, Plan, Request, Rounds};
 use dunnage::record::{Environment, Recorded, RoundContext, Series, Timer};
@@ -6,7 +6,7 @@ use dunnage::subject::{Need, Spec};
 use dunnage::units::Nanos;
 use dunnage::verdict::Analysis;
 
-/// A subject as it stands in a plan.
+/// A subject as in a plan.
 pub fn entry(text: &str, layer: Layer) -> Entry {
     let spec = Spec::parse(text).unwrap();
     Entry {
@@ -23,7 +23,7 @@ pub fn entry(text: &str, layer: Layer) -> Entry {
     }
 }
 
-/// What a plan of them is made of, with all settings.
+/// The request for a plan of them, with all settings.
 pub fn request(experiments: Vec<&'static str>, subjects: Vec<Entry>, rounds: usize) -> Request {
     Request {
         experiments,

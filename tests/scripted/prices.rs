@@ -1,5 +1,6 @@
-//! Prices on planted data whose truth is known: stamps within a launch, differences in the same rounds, the reference of each,
-//! what is below zero, what falls elsewhere, whether the pieces add up; and how reports show them.
+//! Prices on planted data with known truth: stamps within a launch, differences in the same rounds, the
+//! reference of each, values below zero, costs that occur elsewhere, whether the pieces add up; and their
+//! presentation in reports.
 
 use dunnage::document;
 use dunnage::experiment::{self, Setting, primitives};
@@ -15,12 +16,12 @@ use dunnage::verdict::{Analysis, Price, analyse};
 use crate::planted::{entry, recorded, request};
 
 const ROUNDS: usize = 16;
-/// What a launch without anything takes, in seconds.
+/// The time of an empty launch, in seconds.
 const SPAWN: f64 = 900e-6;
-/// What every piece costs, unless a test says otherwise.
+/// The cost of every piece, unless a test says otherwise.
 const PIECE: f64 = 100e-6;
 
-/// What a setting takes: the spawn, and the piece for each step of its chain of references.
+/// The time of a setting: the spawn, and one piece for each step of its chain of references.
 fn takes(setting: &Setting) -> f64 {
     let definition = experiment::find("primitives").unwrap();
     match (definition.reference)(setting) {
@@ -65,7 +66,7 @@ fn values(plan: &Plan, cell: usize) -> Vec<Vec<f64>> {
             _ => (takes(&planned.setting), 20e-6),
         };
         if planned.setting.get("way") == Some("stamps") {
-            // As root: no user namespace. What `procs` takes more, `born` gives back.
+            // As root: no user namespace. The extra cost of `procs` is saved by `born`.
             let more = if planned.setting.get("piece") == Some("procs") { 5.0 * PIECE } else { 0.0 };
             for (metric, name) in primitives::pieces().filter(|(_, name)| *name != "user") {
                 values[metric][round] = match name {
@@ -132,9 +133,9 @@ fn prices_are_differences_of_the_same_rounds_whatever_the_rounds_pace() {
     assert_eq!(overlay.reference, Some(cell(&run, "alone", "mount")));
     let first_rung = price(&run, &analysis, "ladder", "mount");
     assert_eq!(first_rung.reference, Some(cell(&run, "alone", "least")));
-    // What has no reference is its own price, and follows the pace.
+    // A cell without a reference is its own price, and follows the pace.
     assert_eq!(price(&run, &analysis, "call", "veth_pair").reference, None);
-    // They are context: no finding is about them, and no verdict more is to be paid for.
+    // They are context: no finding is about them, and they add no verdict to the family.
     assert!(analysis.findings.iter().all(|finding| run.plan.cells[finding.cell].experiment == "start"));
 }
 
@@ -144,13 +145,13 @@ fn the_rungs_add_up_to_the_floor_measured_whole() {
     let analysis = analyse(&run);
     let [stamps, sum] = &analysis.sums[..] else { panic!("{:?}", analysis.sums) };
     assert_eq!((stamps.prestate, sum.prestate), ("primed", "primed"));
-    // Fourteen pieces, and what any process takes in five.
+    // Fourteen pieces, and five that any process has.
     assert!((stamps.last.value - sum.last.value).abs() < 20e-6, "{stamps:?} {sum:?}");
     assert!((stamps.rungs - stamps.last.value).abs() < 20e-6, "{stamps:?}");
     let spawn = price(&run, &analysis, "alone", "spawn").price.value;
     assert!((sum.rungs - (spawn + 14.0 * PIECE)).abs() < 20e-6, "{sum:?}");
     let whole = sum.whole.as_ref().unwrap();
-    // Medians of a pace that is skewed; both were there in the same rounds, or more.
+    // Medians with a skewed pace; both were measured in the same rounds, or more.
     assert!((whole.value - sum.last.value).abs() < 2e-3, "{sum:?}");
     let text = shown(&run, &analysis, "terminal");
     assert!(text.contains("primed: the pieces add up to"), "{text}");
@@ -174,7 +175,7 @@ fn the_price_list_comes_from_the_stamps_with_intervals_that_no_launch_widens() {
         analysis.prices.iter().find(|price| price.cell == whole && price.metric == metric)
     };
     let uts = of("uts").expect("it has a price").price;
-    // The pace of a launch is fifty times a price, and is the process's own.
+    // The pace of a launch is fifty times a price, and belongs to the process itself.
     assert!((uts.value - PIECE).abs() < 2e-6 && uts.interval.unwrap().half_width() < 2e-6, "{uts:?}");
     assert!(of("user").is_none());
     let text = shown(&run, &analysis, "terminal");
@@ -195,7 +196,7 @@ fn a_run_without_stamps_has_its_waterfall_from_the_ladder() {
     }
     let drawn = dunnage::report::picture::all(&Report::of(&run, &analyse(&run)));
     let waterfall = drawn.iter().find(|one| one.name.contains("waterfall")).expect("a waterfall");
-    // Spawn, least, fourteen rungs; the last launch, and the floor measured whole.
+    // Spawn, least, fourteen rungs; the last launch, and the floor measured as a whole.
     assert_eq!(waterfall.table.rows.len(), 16 + 2, "{:?}", waterfall.table);
 }
 
@@ -203,7 +204,7 @@ fn a_run_without_stamps_has_its_waterfall_from_the_ladder() {
 fn what_falls_elsewhere_is_told_and_only_that() {
     let mut run = planted("primed");
     assert!(!notes(&analyse(&run), "stamps").contains("differs from its stamps"), "nothing does");
-    // What is taken down later makes the launch with it longer, and no stretch between its stamps.
+    // What is torn down later makes the launch with it longer, but no interval between its stamps.
     for piece in ["mount", "overlay", "filesystems", "masked", "read_only"] {
         add(&mut run, "alone", piece, 3.0 * PIECE);
     }
@@ -265,7 +266,7 @@ fn a_price_whose_interval_holds_zero_is_not_suspect() {
 #[test]
 fn a_launch_that_is_shorter_than_a_bare_spawn_is_suspect() {
     let mut run = planted("idle");
-    // Every rung from the network on is as short, so that only the first of them has a price below zero.
+    // Every rung from the network on is equally short, so only the first of them has a price below zero.
     for piece in ["net", "pid", "cgroup"] {
         add(&mut run, "ladder", piece, -5.0 * PIECE - 20e-6);
     }

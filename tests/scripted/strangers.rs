@@ -1,5 +1,5 @@
-//! What may a stranger's run do to whoever looks at it? Its texts become no markup, no formula and no command to a
-//! terminal in any format, and its files take no more memory than a run of their plan.
+//! A run from outside cannot harm the user who looks at it. Its texts become no markup, no formula and no
+//! terminal control in any format, and its files take no more memory than a run of their plan.
 
 use crate::dunnage;
 
@@ -9,12 +9,12 @@ use std::path::Path;
 use dunnage::{Dunnage, Ran};
 use serde_json::Value;
 
-/// A text that tries everything: a formula, a terminal's title and colours, HTML, Markdown, the direction of writing, and a
-/// line of its own in every format that has lines.
+/// A text that tries everything: a formula, a terminal's title and colours, HTML, Markdown, the writing
+/// direction, and a separate line in every format that has lines.
 const EVIL: &str = "=cmd|' /C x'!A0\u{1b}]0;owned\u{7}\u{1b}[31m\u{9b}2J\u{202e}<script>alert(1)</script>\
     <img src=x onerror=alert(2)>\"'&\r\n# heading\n\n| a | b |\nBenchmarkEvil 1 1 sec/op\n![x](http://e.example/x)\u{0}";
 
-/// A run whose texts are all of a stranger's making: labels, tags, facts, reasons, the engine's words.
+/// A run with hostile texts everywhere: labels, tags, facts, reasons, the engine's words.
 fn hostile(dunnage: &Dunnage) {
     let ran =
         dunnage.run("run start -s a=fake -s b=fake:time=22ms,fail=3 --rounds 12 --seed 7 --tag k=v -o DIR");
@@ -69,7 +69,7 @@ fn hostile(dunnage: &Dunnage) {
     fs::write(&samples, spoilt).unwrap();
 }
 
-/// A line whose first field is the one by which lines are told apart.
+/// A line whose first field identifies its kind.
 fn in_order(line: &serde_json::Map<String, Value>) -> String {
     const FIRST: [&str; 5] = ["format", "begin", "end", "treatment", "cell"];
     // A sample names its treatment too.
@@ -84,7 +84,7 @@ fn in_order(line: &serde_json::Map<String, Value>) -> String {
     format!("{{{}}}\n", all.join(","))
 }
 
-/// Every text in the facts becomes the stranger's, but for those that must be understood.
+/// Replaces every text in the facts by the hostile one, except those that must be parsed.
 fn spoil(value: &mut Value) {
     match value {
         Value::String(text) if !["rounds", "malformed stamp"].contains(&text.as_str()) => {
@@ -102,7 +102,7 @@ fn change(path: &Path, make: impl FnOnce(&mut Value)) {
     fs::write(path, value.to_string()).unwrap();
 }
 
-/// Nothing controls a terminal or turns the direction of writing, in data and in talk.
+/// Nothing controls a terminal or changes the writing direction, in data and in messages.
 fn is_visible(what: &str, text: &str) {
     let bad = |c: char| c.is_control() && c != '\n' || matches!(c, '\u{202a}'..='\u{202e}');
     let found = text.char_indices().find(|(_, c)| bad(*c));
@@ -115,7 +115,7 @@ fn has_no_markup(what: &str, text: &str) {
     }
 }
 
-/// Markdown without its blocks of code, in which nothing is markup; each ends with the fence that it began with.
+/// Markdown without its code blocks, in which nothing is markup; each ends with the fence that it began with.
 fn without_code(text: &str) -> String {
     let mut kept = String::new();
     let mut fence: Option<&str> = None;
@@ -144,7 +144,7 @@ fn cells_are_no_formulas(what: &str, table: &str) {
     assert!(rows > 2, "{what}: {rows}");
 }
 
-/// What every output must fulfil, by its format.
+/// The requirements on every output, by its format.
 fn check(format: &str, ran: &Ran) {
     assert_eq!(ran.code, 0, "{format}: {ran}");
     assert!(!ran.stdout.is_empty(), "{format}: {ran}");
@@ -175,7 +175,7 @@ fn texts_of_strangers_are_texts_in_every_format() {
     }
     for format in ["terminal", "md", "json", "csv"] {
         let ran = dunnage.run(&format!("history DIR DIR --format {format}"));
-        // One run twice is no history; then another tag makes it two.
+        // One run twice is not a history; then another tag makes it two.
         assert!(ran.code == 0 || ran.code == 1, "{ran}");
         is_visible("history", &(ran.stdout.clone() + &ran.stderr));
     }
@@ -189,7 +189,7 @@ fn texts_of_strangers_are_texts_in_every_format() {
     for picture in pictures {
         let path = picture.unwrap().path();
         let text = fs::read_to_string(&path).unwrap();
-        // Beside each picture lie its words and data, in columns.
+        // Each picture comes with its words and data, in columns.
         is_visible("svg", &text.replace('\t', " "));
         if path.extension().is_some_and(|own| own == "svg") {
             has_no_markup("svg", &text);
@@ -197,12 +197,12 @@ fn texts_of_strangers_are_texts_in_every_format() {
     }
 }
 
-/// The pack of such a run is one that can be read, and shows it as harmlessly.
+/// The pack of such a run can be read, and its report is as harmless.
 #[test]
 fn a_strangers_run_can_be_packed_and_is_shown_harmlessly() {
     let dunnage = Dunnage::new();
     hostile(&dunnage);
-    // With such a name of the host every other text would hold it.
+    // With this host name every other text would contain it.
     change(&dunnage.directory().join("env.json"), |environment| environment["host"] = "strange".into());
     let ran = dunnage.run("pack DIR -o DIR.dunnage");
     assert_eq!(ran.code, 0, "{ran}");
@@ -211,7 +211,7 @@ fn a_strangers_run_can_be_packed_and_is_shown_harmlessly() {
     check("report html", &dunnage.run("report DIR.dunnage --format html"));
 }
 
-/// The program with no more than this much memory.
+/// The program with at most this much memory.
 fn with_memory(dunnage: &Dunnage, mebibytes: u64, arguments: &str) -> Ran {
     let wrapper = format!("prlimit --as={} {}", mebibytes << 20, env!("CARGO_BIN_EXE_dunnage"));
     dunnage.through(&wrapper, arguments)
@@ -243,7 +243,7 @@ fn a_line_without_an_end_takes_no_memory() {
     let dunnage = measured();
     let path = dunnage.directory().join("samples.jsonl");
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
-    // Nothing but zeros, which take no place on the disk either.
+    // Only zeros, which also take no space on the disk.
     file.set_len(file.metadata().unwrap().len() + (400 << 20)).unwrap();
     appended(&dunnage, b"\nx\n");
     let ran = with_memory(&dunnage, 256, "report DIR --format json");

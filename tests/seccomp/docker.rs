@@ -1,4 +1,4 @@
-//! A container with docker's default profile, for as long as a test needs it.
+//! A container with docker's default profile, for the duration of a test.
 
 use libc::{pid_t, sock_filter};
 use std::io::Write;
@@ -34,7 +34,7 @@ impl Container {
         }
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("dunnage-seccomp-test-{}-{number}", std::process::id());
-        // The guard comes first: it removes what was made, however far we get.
+        // The guard comes first: it removes what was made, also after an early error.
         let mut container = Container { image: format!("{name}:latest"), name, id: String::new(), pid: 0 };
         import(&container.image)?;
         container.id = docker(&[
@@ -58,7 +58,7 @@ impl Container {
         crate::dump::filters(self.pid).unwrap()
     }
 
-    /// Where docker has put the OCI bundle's `config.json`.
+    /// The path of docker's `config.json` in the OCI bundle.
     pub fn config(&self) -> Option<PathBuf> {
         let roots = ["/run/docker/containerd/daemon", "/run/containerd"];
         let tasks = "io.containerd.runtime.v2.task/moby";
@@ -106,7 +106,7 @@ fn import(image: &str) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("`docker import`: {status}")) }
 }
 
-/// A static x86_64 program that does nothing but `pause`: an ELF header, one program header, code.
+/// A static x86_64 program that only calls `pause`: an ELF header, one program header, code.
 fn sleeper() -> Vec<u8> {
     const ADDRESS: u64 = 0x40_0000;
     const HEADERS: u64 = 64 + 56;

@@ -1,9 +1,8 @@
 //! Reads the seccomp filters of a running process back from the kernel.
 //!
-//! The process is stopped through ptrace, its filters are copied, and it is let go again, whatever
-//! happens in between. This needs CAP_SYS_ADMIN, a kernel with CONFIG_CHECKPOINT_RESTORE, and a
-//! caller without a filter of its own. What is deliberately absent: filters written in eBPF, which
-//! the kernel does not give back.
+//! The process is stopped through ptrace, its filters are copied, and it continues, also after an error. This
+//! needs CAP_SYS_ADMIN, a kernel with CONFIG_CHECKPOINT_RESTORE, and a caller without a filter. Deliberately
+//! absent: filters written in eBPF, which the kernel does not return.
 
 use libc::{c_int, c_long, c_void, pid_t, sock_filter};
 use std::io;
@@ -15,7 +14,7 @@ pub enum DumpError {
     /// There is no such process.
     #[error("process {0} does not exist")]
     NoProcess(pid_t),
-    /// We may not trace the process, or may not read filters.
+    /// This process may not trace the other one, or may not read filters.
     #[error(
         "not permitted to {operation} process {pid}\n\nhint: it takes CAP_SYS_PTRACE, \
          CAP_SYS_ADMIN, no other tracer, and no seccomp filter on the caller"
@@ -23,16 +22,16 @@ pub enum DumpError {
     NotPermitted {
         /// The process.
         pid: pid_t,
-        /// What was refused.
+        /// The refused operation.
         operation: &'static str,
     },
     /// The process has no seccomp filter.
     #[error("process {0} has no seccomp filter")]
     NoFilter(pid_t),
-    /// The kernel cannot give filters back.
+    /// The kernel cannot return filters.
     #[error("the kernel cannot give filters back (CONFIG_CHECKPOINT_RESTORE is missing)")]
     KernelLacks,
-    /// The process ended while we were at it.
+    /// The process ended meanwhile.
     #[error("process {0} ended while its filters were read")]
     Ended(pid_t),
     /// Any other refusal of the kernel.
@@ -40,14 +39,14 @@ pub enum DumpError {
     System {
         /// The process.
         pid: pid_t,
-        /// What was refused.
+        /// The refused operation.
         operation: &'static str,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
-/// `PTRACE_SECCOMP_GET_FILTER` of `linux/ptrace.h`, which the libc crate does not name everywhere.
+/// `PTRACE_SECCOMP_GET_FILTER` of `linux/ptrace.h`, which the libc crate lacks on some targets.
 const SECCOMP_GET_FILTER: Request = 0x420c;
 
 const ATTACH: &str = "attach to";
@@ -63,7 +62,7 @@ fn refused(pid: pid_t, operation: &'static str, error: io::Error) -> DumpError {
     }
 }
 
-/// The filters of a process (of its main thread), the oldest first; at least one.
+/// The filters of a process (of its main thread), oldest first; at least one.
 pub fn filters(pid: pid_t) -> Result<Vec<Vec<sock_filter>>, DumpError> {
     let stopped = Stopped::attach(pid)?;
     let mut filters = Vec::new();
@@ -73,10 +72,10 @@ pub fn filters(pid: pid_t) -> Result<Vec<Vec<sock_filter>>, DumpError> {
     if filters.is_empty() { Err(DumpError::NoFilter(pid)) } else { Ok(filters) }
 }
 
-/// A process that we trace and have stopped. It goes on when this is dropped.
+/// A process that is traced and stopped. It continues when this is dropped.
 struct Stopped {
     pid: pid_t,
-    /// A signal that was on its way to the process and must still arrive.
+    /// A signal that was pending for the process and must still be delivered.
     signal: c_int,
 }
 
@@ -112,7 +111,7 @@ impl Stopped {
         }
     }
 
-    /// The filter with this index, 0 being the oldest; `None` behind the newest.
+    /// The filter with this index, 0 being the oldest; `None` after the newest.
     fn filter(&self, index: usize) -> Result<Option<Vec<sock_filter>>, DumpError> {
         let read = |buffer| request(SECCOMP_GET_FILTER, self.pid, index, buffer);
         let length = match read(std::ptr::null_mut()) {
@@ -124,8 +123,8 @@ impl Stopped {
         Ok(Some(filter))
     }
 
-    /// The kernel says ENOENT behind the last filter, and EINVAL both for a process without
-    /// filters and when it was built without this request.
+    /// The kernel returns ENOENT after the last filter, and EINVAL both for a process without filters and if
+    /// it was built without this request.
     fn end_of_filters(&self, error: io::Error) -> Result<Option<Vec<sock_filter>>, DumpError> {
         match error.raw_os_error() {
             Some(libc::ENOENT) => Ok(None),
@@ -139,8 +138,8 @@ impl Stopped {
 impl Drop for Stopped {
     fn drop(&mut self) {
         let signal = self.signal as usize as *mut c_void;
-        // Detaching only works on a stopped process. If stopping it failed the process is gone,
-        // and there is nothing to detach from.
+        // Detaching only works on a stopped process. If stopping it failed the process is gone, and there is
+        // nothing to detach from.
         let _ = request(libc::PTRACE_DETACH, self.pid, 0, signal);
     }
 }
@@ -157,9 +156,9 @@ type Request = libc::c_uint;
 type Request = c_int;
 
 fn request(request: Request, pid: pid_t, address: usize, data: *mut c_void) -> io::Result<c_long> {
-    // SAFETY: of the requests made here only PTRACE_SECCOMP_GET_FILTER writes to our memory, to
-    // `data`, and it writes as many instructions as it said the filter has; the caller made that
-    // much room, and a filter does not change once it is loaded.
+    // SAFETY: of the requests made here only PTRACE_SECCOMP_GET_FILTER writes to this process's memory, to
+    // `data`, and it writes as many instructions as it reported for the filter; the caller reserved that much
+    // memory, and a filter does not change once it is loaded.
     let result = unsafe { libc::ptrace(request, pid, address as *mut c_void, data) };
     if result >= 0 { Ok(result) } else { Err(io::Error::last_os_error()) }
 }

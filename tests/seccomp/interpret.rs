@@ -1,29 +1,29 @@
-//! Runs classic BPF the way the kernel runs it for seccomp, and checks programs the way the kernel
-//! checks them before it takes them.
+//! Interprets classic BPF as the kernel does for seccomp, and checks programs as the kernel does before it
+//! accepts them.
 //!
-//! Pure: nothing is loaded anywhere. It serves to compare filters call by call and to count the
-//! instructions that a call costs. What is deliberately absent: packet loads and the other
-//! instructions that the kernel refuses in a seccomp filter.
+//! Pure: nothing is loaded anywhere. It is used to compare filters call by call and to count the instructions
+//! that a call costs. Deliberately absent: packet loads and the other instructions that the kernel refuses in
+//! a seccomp filter.
 //!
 //! Source of the rules: `bpf_check_classic` (`net/core/filter.c`) and `seccomp_check_filter`
-//! (`kernel/seccomp.c`). Words of the data are laid out as on little-endian machines.
+//! (`kernel/seccomp.c`). Words of the data have the layout of little-endian machines.
 
 use libc::sock_filter;
 
-/// The longest program that the kernel takes, in instructions.
+/// The longest program that the kernel accepts, in instructions.
 pub const LONGEST: usize = 4096;
 
 const CELLS: usize = 16;
 const DATA_BYTES: u32 = 64;
 
-/// What a filter sees of a system call: `struct seccomp_data`.
+/// The data that a filter gets for a system call: `struct seccomp_data`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     /// The number of the call.
     pub number: u32,
     /// The architecture, `AUDIT_ARCH_*`.
     pub arch: u32,
-    /// Address of the instruction that called.
+    /// Address of the calling instruction.
     pub instruction_pointer: u64,
     /// The arguments.
     pub arguments: [u64; 6],
@@ -47,66 +47,66 @@ impl Call {
     }
 }
 
-/// The answer of a program and what it took.
+/// The answer of a program and its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The answer.
     pub action: u32,
-    /// Instructions executed, the final return included.
+    /// Instructions executed, including the final return.
     pub executed: u32,
 }
 
-/// Why a program is refused or cannot go on. `at` counts instructions from 0.
+/// Why a program is refused or cannot continue. `at` counts instructions from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// Empty, or longer than [`LONGEST`].
     #[error("a program has 1 to {LONGEST} instructions, not {0}")]
     Length(usize),
-    /// Not an instruction that seccomp takes.
+    /// Not an instruction that seccomp accepts.
     #[error("instruction {at}: opcode {code:#06x} is not for seccomp filters")]
     Opcode {
-        /// Where.
+        /// Its index.
         at: usize,
-        /// What stands there.
+        /// Its opcode.
         code: u16,
     },
-    /// A jump, or simply the end, leads out of the program.
+    /// A jump, or the end, leads out of the program.
     #[error("instruction {at} leads to {to}, behind the end of the program")]
     Jump {
-        /// Where from.
+        /// Its index.
         at: usize,
-        /// Where to.
+        /// Its target.
         to: usize,
     },
     /// A load from outside the data, or not from the start of a word.
     #[error("instruction {at} loads the word at {offset}, which the data do not have")]
     Load {
-        /// Where.
+        /// Its index.
         at: usize,
-        /// From which byte.
+        /// The offset in bytes.
         offset: u32,
     },
     /// A scratch cell that does not exist, or was read before it was written.
     #[error("instruction {at} uses scratch cell {cell}, which does not exist or holds nothing")]
     Cell {
-        /// Where.
+        /// Its index.
         at: usize,
-        /// Which cell.
+        /// The cell.
         cell: u32,
     },
     /// A division by zero. The kernel refuses a constant zero; for a zero in the index register
     /// the program returns 0, which kills the thread.
     #[error("instruction {at} divides by zero")]
     Division {
-        /// Where.
+        /// Its index.
         at: usize,
     },
     /// A constant shift by more than 31.
     #[error("instruction {at} shifts by {by}")]
     Shift {
-        /// Where.
+        /// Its index.
         at: usize,
-        /// By how many bits.
+        /// The number of bits.
         by: u32,
     },
     /// The last instruction is not a return.
@@ -201,9 +201,9 @@ fn decode(at: usize, instruction: &sock_filter) -> Result<Step, Fault> {
     })
 }
 
-/// Checks a program without running it, as the kernel does before it takes one: every instruction
-/// is known, every jump lands inside, every load is possible, and the last instruction returns, so
-/// that every path ends (jumps lead forward only).
+/// Checks a program without running it, as the kernel does before it accepts one: every instruction is known,
+/// every jump stays inside, every load is possible, and the last instruction returns, so that every path ends
+/// (jumps only lead forward).
 pub fn check(program: &[sock_filter]) -> Result<(), Fault> {
     if program.is_empty() || program.len() > LONGEST {
         return Err(Fault::Length(program.len()));
@@ -302,8 +302,8 @@ pub fn run(program: &[sock_filter], call: &Call) -> Result<Verdict, Fault> {
     }
 }
 
-/// Runs stacked filters, the oldest first as the kernel numbers them, and chooses as the kernel
-/// does: the newest runs first, and the strictest answer wins. With no filter a call is allowed.
+/// Runs stacked filters, oldest first as the kernel numbers them, and chooses as the kernel does: the newest
+/// runs first, and the strictest answer wins. Without a filter a call is allowed.
 pub fn run_all(programs: &[Vec<sock_filter>], call: &Call) -> Result<Verdict, Fault> {
     let mut chosen = Verdict { action: libc::SECCOMP_RET_ALLOW, executed: 0 };
     for program in programs.iter().rev() {
@@ -318,7 +318,7 @@ pub fn run_all(programs: &[Vec<sock_filter>], call: &Call) -> Result<Verdict, Fa
 
 const ACTION: u32 = 0xffff_0000;
 
-/// What a word returned by a filter means: only some actions have a datum.
+/// The meaning of a word returned by a filter: only some actions have data.
 fn action(word: u32) -> u32 {
     match word & ACTION {
         libc::SECCOMP_RET_ALLOW
@@ -330,8 +330,8 @@ fn action(word: u32) -> u32 {
     }
 }
 
-/// The rank by which the kernel chooses among stacked filters: the lowest wins. It compares the action as a signed
-/// number, which makes killing the process the strictest of all.
+/// The rank by which the kernel chooses among stacked filters: the lowest wins. It compares the action as a
+/// signed number, which makes killing the process the strictest of all.
 fn rank(action: u32) -> i32 {
     (action & ACTION).cast_signed()
 }

@@ -1,4 +1,4 @@
-//! The interpreter on programs whose meaning is known.
+//! The interpreter on programs with known meaning.
 
 use crate::interpret::{Call, Fault, check, run, run_all};
 use libc::sock_filter;
@@ -26,7 +26,7 @@ fn call() -> Call {
     }
 }
 
-/// The accumulator after some instructions, read off as the action's number.
+/// The accumulator after some instructions, returned as the action's number.
 fn accumulator(instructions: &[sock_filter]) -> Result<u32, Fault> {
     let mut program = instructions.to_vec();
     program.push(op(RETURN_ACCUMULATOR, 0));
@@ -54,8 +54,8 @@ fn loads_every_word_of_the_data() {
         0xffff_ffff,
     ];
     for (index, word) in words.into_iter().enumerate() {
-        // The upper half is the action, the lower its datum: compare them one after the other, so
-        // that the datum that an action does not carry is seen too.
+        // The upper half is the action, the lower half its data: they are compared separately, so that data
+        // which an action does not use is checked too.
         let offset = 4 * index as u32;
         let program = [op(LOAD, offset), jump(0x15, word, 0, 1), op(RETURN, ALLOW), op(RETURN, EPERM)];
         assert_eq!(run(&program, &call()).unwrap().action, libc::SECCOMP_RET_ALLOW, "offset {offset}");
@@ -64,7 +64,7 @@ fn loads_every_word_of_the_data() {
 
 #[test]
 fn computes() {
-    // Every result keeps within the action of a number that no action uses, so that it survives.
+    // Every result stays within the numbers of an unused action, so that it is preserved.
     let cases: &[(&[sock_filter], u32)] = &[
         (&[op(0x00, 0x0100_0005), op(0x04, 3)], 0x0100_0008),
         (&[op(0x00, 0x0100_0005), op(0x14, 6)], 0x00ff_ffff),
@@ -129,7 +129,7 @@ fn refuses_what_the_kernel_refuses() {
     assert_eq!(check(&[]), Err(Fault::Length(0)));
     assert_eq!(check(&vec![end; 4097]), Err(Fault::Length(4097)));
     assert_eq!(check(&[end, op(LOAD, 0)]), Err(Fault::NoReturn));
-    // These show only while running.
+    // These are detected only while running.
     assert_eq!(accumulator(&[op(0x3c, 0)]), Err(Fault::Division { at: 0 }));
     assert_eq!(accumulator(&[op(0x60, 1)]), Err(Fault::Cell { at: 0, cell: 1 }));
     assert_eq!(run(&[op(LOAD, 0)], &call()), Err(Fault::Jump { at: 0, to: 1 }));
@@ -145,7 +145,7 @@ fn the_strictest_of_stacked_filters_wins() {
     assert_eq!(all(&[]).action, libc::SECCOMP_RET_ALLOW);
     assert_eq!(all(&[ALLOW, EPERM]).action, libc::SECCOMP_RET_ERRNO | 1);
     assert_eq!(all(&[EPERM, ALLOW]).action, libc::SECCOMP_RET_ERRNO | 1);
-    // Of equal actions the newest filter's datum counts.
+    // Among equal actions the newest filter's data is used.
     assert_eq!(all(&[EPERM, EPERM + 1]).action, libc::SECCOMP_RET_ERRNO | 2);
     assert_eq!(all(&[libc::SECCOMP_RET_KILL_THREAD, EPERM]).action, libc::SECCOMP_RET_KILL_THREAD);
     let kill = libc::SECCOMP_RET_KILL_PROCESS;

@@ -1,9 +1,9 @@
-//! The filter in a real kernel: a child puts it on and makes system calls.
+//! The filter in a real kernel: a child loads it and makes system calls.
 
 use dunnage::sys::seccomp;
 use libc::{c_long, pid_t};
 
-/// What the child tries: name, number, first argument, and the errno it must see (0: success).
+/// The child's calls: name, number, first argument, and the expected errno (0: success).
 const CALLS: &[(&str, c_long, u64, i32)] = &[
     ("getpid", libc::SYS_getpid, 0, 0),
     ("getppid", libc::SYS_getppid, 0, 0),
@@ -31,16 +31,16 @@ fn a_child_under_the_filter_gets_the_expected_answers() {
     let mut pipe = [0; 2];
     // SAFETY: `pipe` has room for two descriptors.
     assert_eq!(unsafe { libc::pipe2(pipe.as_mut_ptr(), libc::O_CLOEXEC) }, 0);
-    // SAFETY: the child only makes system calls on memory that exists already, and leaves.
+    // SAFETY: the child only makes system calls on existing memory, and exits.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
         report_from_child(&program, pipe[1]);
     }
-    // The first number is the errno of loading, the others belong to the calls.
+    // The first number is the errno of loading, the others are those of the calls.
     let mut errnos = [i32::MIN; CALLS.len() + 1];
     let bytes = size_of_val(&errnos);
-    // SAFETY: the descriptors are ours; at most `bytes` bytes go into `errnos`.
+    // SAFETY: the descriptors are open; at most `bytes` bytes go into `errnos`.
     let read = unsafe {
         libc::close(pipe[1]);
         let read = libc::read(pipe[0], errnos.as_mut_ptr().cast(), bytes);
@@ -59,9 +59,9 @@ fn a_child_under_the_filter_gets_the_expected_answers() {
 #[cfg(target_arch = "x86_64")]
 fn report_from_child(program: *const libc::sock_fprog, pipe: i32) -> ! {
     let mut errnos = [i32::MIN; CALLS.len() + 1];
-    // SAFETY: no pointer is passed, but for `errnos` to write(2), whose length is right. The calls
-    // in CALLS get null pointers and are refused, or have no effect. `program` points to the
-    // filter that the parent made, of which this process has a copy.
+    // SAFETY: no pointer is passed, except `errnos` to write(2), with the right length. The calls in CALLS
+    // get null pointers and are refused, or have no effect. `program` points to the filter that the parent
+    // made, of which this process has a copy.
     unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         let mode = libc::SECCOMP_SET_MODE_FILTER;
@@ -81,7 +81,7 @@ fn report_from_child(program: *const libc::sock_fprog, pipe: i32) -> ! {
 #[cfg(target_arch = "x86_64")]
 fn reap(child: pid_t) -> i32 {
     let mut status = 0;
-    // SAFETY: `status` is valid for writing and the child is ours.
+    // SAFETY: `status` is valid for writing and the child belongs to this test.
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
     status
 }
@@ -97,7 +97,7 @@ fn a_process_without_a_filter_is_told_apart() {
         Err(crate::dump::DumpError::NotPermitted { .. }) => {
             eprintln!("skipped: a_process_without_a_filter_is_told_apart: not permitted to trace");
         }
-        // A test run inside a container: the child has inherited a filter.
+        // If the test runs inside a container, the child has inherited a filter.
         Ok(filters) => assert!(!filters.is_empty()),
         Err(other) => panic!("{other}"),
     }

@@ -1,5 +1,4 @@
-//! The seccomp filter of the floor: its parts for themselves, and against the filter that docker
-//! really gives.
+//! The seccomp filter of the floor: its parts separately, and compared with docker's real filter.
 
 mod docker;
 mod dump;

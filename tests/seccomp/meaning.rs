@@ -1,8 +1,8 @@
-//! What a profile answers to each call, one at a time: the definition that the compiler must meet.
+//! A profile's answer to each call, one at a time: the definition that the compiler must meet.
 
 use dunnage::sys::seccomp::{Abi, Condition, Profile, Rule, Test};
 
-/// A profile, ready to be asked.
+/// A profile that can be asked for answers.
 #[derive(Clone, Debug)]
 pub struct Meaning<'a> {
     profile: &'a Profile,
@@ -42,7 +42,7 @@ fn holds(condition: &Condition, arguments: &[u64; 6], wide: bool) -> bool {
     }
 }
 
-/// Docker's default profile, as it is built in.
+/// The built-in copy of Docker's default profile.
 pub fn built_in() -> Profile {
     Profile::from_oci(&dunnage::sys::seccomp::built_in()).expect("a profile of ours")
 }

@@ -1,5 +1,5 @@
-//! The profile and its compiler, without a kernel: the program that comes out is well formed and
-//! means what the profile says.
+//! The profile and its compiler, without a kernel: the resulting program is well formed and means what the
+//! profile says.
 
 use crate::interpret::{Call, LONGEST, check, run};
 use crate::meaning::{Meaning, built_in};
@@ -13,7 +13,7 @@ fn call(arch: u32, number: u32, arguments: [u64; 6]) -> Call {
     Call { number, arch, instruction_pointer: 0, arguments }
 }
 
-/// Numbers in and around everything that the tables hold, and the ends of the number line.
+/// Numbers in and around everything in the tables, and the ends of the number line.
 fn numbers() -> impl Iterator<Item = u32> {
     let bases = [0, X32_BIT, 1 << 31, (1 << 31) | X32_BIT];
     let edges = [X32_BIT - 1, (1 << 31) - 1, u32::MAX, 0xbfff_ffff];
@@ -61,7 +61,7 @@ fn tables_answer_by_name_and_number() {
     assert_eq!(Abi::X86_64.name(400), None);
     assert_eq!(Abi::X86_64.name(u32::MAX), None);
     assert_eq!(Abi::X32.name(0), None);
-    // Every number of every ABI leads to a name that leads back.
+    // Every number of every ABI has a name, which has that number.
     let mut known = 0;
     for abi in Abi::ALL {
         for number in abi.base()..abi.base() + 600 {
@@ -76,8 +76,8 @@ fn tables_answer_by_name_and_number() {
 
 #[test]
 fn no_call_has_rules_that_contradict_each_other() {
-    // libseccomp and "the first rule that applies" agree as long as a call has either one rule
-    // without conditions or only rules with conditions and the same action.
+    // libseccomp and "the first rule that applies" agree if a call has either one rule without conditions or
+    // only rules with conditions and the same action.
     let profile = built_in();
     let names = profile.rules.iter().flat_map(|rule| rule.names.split_whitespace());
     for name in names {
@@ -113,13 +113,13 @@ fn conditions_on_both_words_of_an_argument() {
     assert_eq!(answer(ARCH_X86_64, 0, 0x1_0000_0003, 0x1f_1111_1f2f), denied);
     assert_eq!(answer(ARCH_X86_64, 0, 0x1_0000_0002, 0x2f_1111_1f2f), denied);
     assert_eq!(answer(ARCH_X86_64, 0, 0x1_0000_0002, 0x1f_1111_1f1f), denied);
-    // The upper word does not count on i386 and x32.
+    // The upper word is ignored on i386 and x32.
     assert_eq!(answer(ARCH_I386, 3, 0x7_0000_0002, 0x20), libc::SECCOMP_RET_ALLOW);
     assert_eq!(answer(ARCH_X86_64, X32_BIT, 0x7_0000_0002, 0x20), libc::SECCOMP_RET_ALLOW);
     assert_eq!(answer(ARCH_I386, 3, 0x7_0000_0003, 0x20), denied);
 }
 
-/// Each kind of comparison that a bundle can ask for, at the borders of both words.
+/// Each kind of comparison that a bundle can ask for, at the limits of both words.
 #[test]
 fn conditions_of_every_kind_mean_what_the_bundle_says() {
     let values =
@@ -198,7 +198,7 @@ fn assert_same(profile: &Profile) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() })]
 
-    /// Whatever the shape of the profile, jumps land where they should.
+    /// With every shape of profile, jumps have the right targets.
     #[test]
     fn any_choice_of_calls_compiles_to_its_meaning(
         allowed in proptest::collection::vec(any::<bool>(), 600),

@@ -1,4 +1,4 @@
-//! Our filter against the one that docker really gives, call by call.
+//! dunnage's filter compared with docker's real one, call by call.
 
 use crate::docker::Container;
 use crate::dunnage::Dunnage;
@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 
 const ARCHES: [u32; 5] = [ARCH_X86_64, ARCH_I386, 0xc000_00b7, 0, u32::MAX];
 
-/// Starts a container, or says why the test is skipped.
+/// Starts a container, or prints why the test is skipped.
 fn start(test: &str, runtime: &str) -> Option<Container> {
     Container::start(runtime).inspect_err(|why| eprintln!("skipped: {test}: {why}")).ok()
 }
 
-/// The numbers to try: all that exist, as they are, with the x32 bit, with the sign bit, with
-/// both; the ends of the number line; a thousand drawn ones.
+/// The numbers to try: all existing ones, unchanged, with the x32 bit, with the sign bit, with both; the ends
+/// of the number line; a thousand random ones.
 fn numbers(random: &mut Random) -> Vec<u32> {
     let bases = [0, X32_BIT, 1 << 31, (1 << 31) | X32_BIT];
     let mut numbers: Vec<u32> = bases.into_iter().flat_map(|base| base..=base + 600).collect();
@@ -28,9 +28,8 @@ fn numbers(random: &mut Random) -> Vec<u32> {
     numbers
 }
 
-/// First arguments that could make a difference: each bit alone and missing, every pair of bits
-/// within a word, every known personality and small number, all these in the lower and in the
-/// upper word.
+/// First arguments that could make a difference: each bit alone and missing, every pair of bits within a
+/// word, every known personality and small number; all these in the lower and in the upper word.
 fn first_arguments() -> Vec<u64> {
     let personalities = [0u64, 0x8, 0x2_0000, 0x2_0008, 0xffff_ffff];
     let mut words: BTreeSet<u64> = (0..=600).collect();
@@ -53,7 +52,7 @@ fn for_each_call(mut visit: impl FnMut(&Call)) {
     for_each_argument(&mut visit);
 }
 
-/// Every number in every architecture, each with a few drawn arguments.
+/// Every number in every architecture, each with a few random arguments.
 fn for_each_number(visit: &mut impl FnMut(&Call)) {
     let mut random = Random(0x5ecc_0301);
     for arch in ARCHES {
@@ -66,8 +65,8 @@ fn for_each_number(visit: &mut impl FnMut(&Call)) {
     }
 }
 
-/// Many arguments for the calls that this or another version of the profile, or libseccomp, treats
-/// by their arguments.
+/// Many arguments for the calls whose arguments are checked by this or another version of the profile, or by
+/// libseccomp.
 fn for_each_argument(visit: &mut impl FnMut(&Call)) {
     let names = "clone clone3 personality socket socketcall socketpair ipc ptrace unshare setns prctl \
                  ioctl arch_prctl modify_ldt keyctl mount bpf seccomp semtimedop shmat accept accept4 \
@@ -87,8 +86,8 @@ fn for_each_argument(visit: &mut impl FnMut(&Call)) {
     }
 }
 
-/// The comparison is worth what it would notice: any personality forgotten or added, any bit
-/// missing from or added to the mask of `clone`.
+/// The comparison would detect any missing or additional personality, and any bit missing from or added to
+/// the mask of `clone`.
 #[test]
 fn the_arguments_tried_show_every_change_of_a_condition() {
     let profile = built_in();
@@ -130,7 +129,7 @@ fn the_arguments_tried_show_every_change_of_a_condition() {
     }
 }
 
-/// The differences between two filters over all calls that are tried, and how many that were.
+/// The differences between two filters over all calls that are tried, and the number of calls.
 fn differences(ours: &[sock_filter], real: &[Vec<sock_filter>]) -> (Vec<Difference>, usize) {
     let (mut differences, mut tried) = (Vec::new(), 0);
     for_each_call(|call| {
@@ -181,7 +180,7 @@ fn every_verdict_is_that_of_docker_with_runc() {
     assert!(differences.is_empty(), "{} differ:\n{}", differences.len(), listed.join("\n"));
 }
 
-/// crun 1.8.1 lets numbers that are newer than the profile fall to the default. That may be the whole difference.
+/// crun 1.8.1 gives numbers newer than the profile the default. That may be the only difference.
 #[test]
 fn crun_differs_only_on_calls_newer_than_the_profile() {
     let test = "crun_differs_only_on_calls_newer_than_the_profile";
@@ -215,7 +214,8 @@ fn crun_differs_only_on_calls_newer_than_the_profile() {
     assert!(unexplained.is_empty(), "{}", unexplained.join("\n"));
 }
 
-/// What docker hands to its runtime is what we hand to runtimes that we start ourselves, and it is kept with the run.
+/// The profile that docker hands to its runtime is the one that dunnage gives to runtimes, and it is kept
+/// with the run.
 #[test]
 fn the_profile_of_a_run_is_the_one_in_dockers_bundle() {
     let test = "the_profile_of_a_run_is_the_one_in_dockers_bundle";
@@ -250,7 +250,7 @@ fn profile(test: &str, container: &Container) -> Option<Profile> {
     Some(Profile::from_oci(&config(test, container)?["linux"]["seccomp"]).unwrap())
 }
 
-/// Prints lengths and the instructions that some calls take; asserts only that ours is not longer.
+/// Prints lengths and the number of instructions for some calls; asserts only that dunnage's is not longer.
 fn report(runtime: &str, ours: &[sock_filter], real: &[Vec<sock_filter>]) {
     let length: usize = real.iter().map(Vec::len).sum();
     eprintln!("instructions: ours {}, docker with {runtime} {length}", ours.len());
@@ -282,7 +282,7 @@ fn report(runtime: &str, ours: &[sock_filter], real: &[Vec<sock_filter>]) {
     }
 }
 
-/// A small generator of numbers (splitmix64), seeded so that a failure shows again.
+/// A small random number generator (splitmix64), seeded so that a failure is reproducible.
 struct Random(u64);
 
 impl Random {

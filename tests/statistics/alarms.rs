@@ -1,12 +1,12 @@
-//! Are equal subjects called different no more often than the level allows?
+//! Equal subjects are reported as different no more often than the level allows.
 
 use dunnage::stats::{Alpha, Decision, Margin, Pairs, Rng, compare};
 
 use crate::bounds::{assert_at_least, assert_at_most};
 use crate::shapes::{LOG_NORMAL, NORMAL, Shape, series};
 
-/// Twenty subjects that are the baseline under other names, in rounds that share it. A family
-/// counts when any of them is called less or more although every difference matters.
+/// Twenty subjects that are the baseline under other names, in rounds that share it. A family counts if any
+/// of them is reported as less or more, with a margin of zero.
 fn families_with_a_false_alarm(rounds: usize, families: usize, shape: &Shape) -> usize {
     let alpha = Alpha::shared_by(20);
     let mut rng = Rng::for_stream(21, rounds as u64);
@@ -30,13 +30,13 @@ fn false_alarms_on_twins_keep_the_level_of_the_family() {
             let alarms = families_with_a_false_alarm(rounds, 1000, &shape);
             let what = format!("{} with {rounds} rounds", shape.name);
             assert_at_most(0.05, alarms, 1000, &what);
-            // A rule that never speaks would pass the line above.
+            // A rule that never fires would pass the line above.
             assert!(alarms > 0, "{what}: no alarm at all");
         }
     }
 }
 
-/// One comparison alone has no Bonferroni reserve: its false alarms are those of the interval.
+/// A single comparison has no Bonferroni reserve: its false alarms are those of the interval.
 #[test]
 fn false_alarms_of_a_single_comparison_are_exactly_what_was_promised() {
     let (trials, rounds) = (4000, 30);
@@ -55,8 +55,8 @@ fn false_alarms_of_a_single_comparison_are_exactly_what_was_promised() {
     assert_at_least(missed, alarms, trials, "alarms");
 }
 
-/// A run that may end at any of three looks, by whatever rule, errs if the interval of any look does: as often as was promised
-/// where the looks share the level, and about twice as often where they do not.
+/// A run that may end at any of three looks errs if the interval of any look does: at the nominal rate if the
+/// looks share the level, and about twice as often if they do not.
 #[test]
 fn looks_that_share_the_level_keep_it_and_others_do_not() {
     let (trials, looks) = (4000, [25, 50, 100]);

@@ -1,7 +1,7 @@
-//! What does a count say about a promised probability? It counts as wrong only when a binomial count with that
-//! probability would reach it less than once in 10,000 times on that side.
+//! What a count says about a nominal probability. It fails only if a binomial count with that probability
+//! would reach it less than once in 10,000 times on that side.
 
-/// How improbable a count must be before a test fails.
+/// How improbable a count must be for a test to fail.
 const IMPROBABLE: f64 = 1e-4;
 
 /// P(Bin(trials, p) ≤ count), summed from below.

@@ -1,11 +1,11 @@
-//! Do intervals hold the truth as often as they say?
+//! Intervals contain the truth as often as they claim.
 
 use dunnage::stats::{Alpha, Estimate, Pairs, Rng, Sample};
 
 use crate::bounds::{assert_at_least, assert_at_most};
 use crate::shapes::{BIMODAL, COARSE, LOG_NORMAL, NORMAL, Shape};
 
-/// How many of `trials` intervals hold the true median, and with which probability they should.
+/// The number of `trials` whose interval contains the true median, and the nominal probability.
 fn coverage(shape: &Shape, rounds: usize, trials: usize, alpha: Alpha) -> (usize, f64) {
     let mut rng = Rng::for_stream(26, rounds as u64);
     let mut promised = 0.0;
@@ -19,8 +19,8 @@ fn coverage(shape: &Shape, rounds: usize, trials: usize, alpha: Alpha) -> (usize
     (held.count(), promised)
 }
 
-/// For continuous distributions the coverage is not only enough, it is exactly what was promised,
-/// so both sides are tested: an interval that is always too wide fails as well.
+/// For continuous distributions the coverage is exactly the nominal one, so both sides are tested: an
+/// interval that is always too wide fails as well.
 #[test]
 fn intervals_hold_the_median_as_often_as_they_say() {
     let trials = 4000;

@@ -1,12 +1,12 @@
-//! Do factorials name the factors that were planted, and no others?
+//! Factorials name the planted factors, and no others.
 
 use dunnage::stats::{Alpha, Decision, Margin, Rng, effect};
 
 use crate::bounds::{assert_at_least, assert_at_most};
 use crate::power::share;
 
-/// Eight combinations of three factors. Every value has its own noise of 3 %, and a round shares a load of
-/// 10 %; `planted` is what a combination has more, as a share.
+/// Eight combinations of three factors. Every value has its own noise of 3 %, and a round shares a load of 10
+/// %; `planted` is the additional share of a combination.
 fn factorial(rng: &mut Rng, rounds: usize, planted: fn(usize) -> f64) -> Vec<Vec<Option<f64>>> {
     let mut cells = vec![Vec::new(); 8];
     for _ in 0..rounds {
@@ -39,7 +39,7 @@ fn factorials_without_effects_raise_few_false_alarms() {
     }
 }
 
-/// The first factor costs 6 %, and 8 % more at the second level of the second; nothing else does anything.
+/// The first factor costs 6 %, and 8 % more at the second level of the second; nothing else has an effect.
 #[test]
 fn planted_effects_and_interactions_are_found_and_do_not_leak_into_others() {
     let planted = |place: usize| 0.06 * f64::from(place & 1 == 1) + 0.08 * f64::from(place & 3 == 3);
@@ -59,7 +59,7 @@ fn planted_effects_and_interactions_are_found_and_do_not_leak_into_others() {
     }
 }
 
-/// Two factors that multiply differ by more where times are longer; as ratios they do not interact.
+/// Two multiplicative factors differ by more where times are longer; as ratios they do not interact.
 #[test]
 fn an_interaction_that_is_a_matter_of_scale_is_none_as_a_ratio() {
     let (trials, mut rng) = (400, Rng::new(32));

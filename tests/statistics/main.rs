@@ -1,7 +1,7 @@
-//! Do the statistics keep their promises? (rule 26 of the methodology)
+//! The statistics have their nominal properties.
 //!
-//! Simulations with fixed seeds, judged by exact binomial bounds. The seeds were not chosen, and a bound that fails is to
-//! be explained. One file a promise.
+//! Simulations with fixed seeds, judged by exact binomial bounds. The seeds were not selected, and a failing
+//! bound must be explained. One file per property.
 
 mod alarms;
 mod bounds;

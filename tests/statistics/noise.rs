@@ -1,4 +1,4 @@
-//! Does the noise floor hold what twins differ by?
+//! The noise floor covers the differences of twins.
 
 use dunnage::stats::{Alpha, NoiseFloor, Pairs, Rng};
 
@@ -21,8 +21,8 @@ fn the_noise_floor_of_twins_holds_their_difference() {
     assert_at_least(0.95, held.count(), trials, "zero held");
 }
 
-/// What a label does in every round alike is at most what the floor says, as often as promised; and a single disturbed
-/// round, however bad, is not what it says.
+/// A constant effect of a label is covered by the noise floor at the nominal rate; a single disturbed round,
+/// however bad, does not determine it.
 #[test]
 fn the_noise_floor_holds_what_a_label_does_and_no_single_round() {
     let trials = 1000;

@@ -1,11 +1,11 @@
-//! Is what was planted found, and is equality shown only where it holds?
+//! Planted effects are found, and equality is shown only where it is true.
 
 use dunnage::stats::{Alpha, Decision, Margin, Pairs, Rng, compare};
 
 use crate::bounds::{assert_at_least, assert_at_most};
 
-/// Decisions, each as one of `m`, about a subject that differs from the baseline by `effect`. Each
-/// value has its own noise of 3 %, and a whole round shares a load of 10 %.
+/// Decisions, each as one of `m`, about a subject that differs from the baseline by `effect`. Each value has
+/// its own noise of 3 %, and a whole round shares a load of 10 %.
 pub fn decisions(effect: f64, margin: Margin, rounds: usize, trials: usize, m: usize) -> Vec<Decision> {
     let alpha = Alpha::shared_by(m);
     let mut rng = Rng::for_stream(23, rounds as u64);
@@ -32,8 +32,7 @@ pub fn count(decisions: &[Decision], wanted: Decision) -> usize {
     decisions.iter().filter(|&&found| found == wanted).count()
 }
 
-/// The promise of the methodology: 5 % with a margin of 3 % in 30 rounds, for a single comparison
-/// and among 20.
+/// The methodology's claim: 5 % with a margin of 3 % in 30 rounds, for a single comparison and among 20.
 #[test]
 fn a_planted_effect_is_found() {
     for m in [1, 20] {
@@ -44,8 +43,8 @@ fn a_planted_effect_is_found() {
     }
 }
 
-/// The interval's half width is about 1.96 · 1.25 · 4.24 %/√n: 1.3 % at 60 rounds, which leaves
-/// room for the estimate within a margin of 3 %, and 3.3 % at 10, which leaves none.
+/// The interval's half width is about 1.96 · 1.25 · 4.24 %/√n: 1.3 % at 60 rounds, which leaves room for the
+/// estimate within a margin of 3 %, and 3.3 % at 10, which leaves none.
 #[test]
 fn equality_is_shown_with_enough_rounds_and_not_before() {
     let same = count(&decisions(0.0, share(0.03), 60, 500, 1), Decision::Same);
@@ -55,14 +54,14 @@ fn equality_is_shown_with_enough_rounds_and_not_before() {
     assert_at_least(0.5, undecided, 500, "undecided in 10 rounds");
 }
 
-/// The costly error: a difference at the margin or beyond must seldom be called the same.
+/// The costly error: a difference at the margin or beyond must rarely be reported as the same.
 #[test]
 fn a_difference_that_matters_is_seldom_called_the_same() {
     // In units, since a share of the baseline's median would vary with it.
     let margin = Margin::new(3.0, 0.0).unwrap();
     for rounds in [30, 60] {
         let same = count(&decisions(0.03, margin, rounds, 1000, 1), Decision::Same);
-        // Only one of the two ends can be wrong, which the interval promises for half its level.
+        // Only one of the two ends can be wrong, for which the interval has half its level.
         assert_at_most(0.025, same, 1000, &format!("{rounds} rounds"));
     }
 }

@@ -1,12 +1,12 @@
-//! Are as many rounds asked for as it takes?
+//! The requested number of rounds is about right.
 
 use dunnage::stats::{Alpha, Decision, Estimate, Goal, Rng, Sample, Spread};
 
 use crate::bounds::{assert_at_least, assert_at_most};
 use crate::power::{count, decisions, share};
 
-/// What undecided runs typically ask for decides at least half of the new runs, and a quarter of
-/// it would not.
+/// The typical request of an undecided run decides at least half of the new runs, and a quarter of it would
+/// not.
 #[test]
 fn the_rounds_asked_for_are_about_right() {
     for (effect, matters, goal, wanted) in
@@ -30,8 +30,8 @@ fn the_rounds_asked_for_are_about_right() {
     }
 }
 
-/// The share of runs that are as narrow as was asked for: four of five by design, neither fewer nor many
-/// more, whatever the level and however narrow.
+/// The share of runs that reach the requested width: four of five by design, neither fewer nor many more, at
+/// every level and width.
 #[test]
 fn the_rounds_that_a_pilot_finds_reach_the_precision_in_four_runs_of_five() {
     let trials = 2000;
@@ -43,7 +43,7 @@ fn the_rounds_that_a_pilot_finds_reach_the_precision_in_four_runs_of_five() {
         let mut sample = |rounds: usize| {
             Sample::new((0..rounds).map(|_| rng.standard_normal()).collect::<Vec<_>>()).unwrap()
         };
-        // What is kept is proportional to the spread, so it is worked out once for each number of rounds.
+        // The kept value is proportional to the spread, so it is computed once for each number of rounds.
         let mut unit = Spread::of(&sample(15)).unwrap();
         unit.deviation = 1.0;
         let kept: Vec<_> =

@@ -1,4 +1,4 @@
-//! Distributions with a known median, as samples of measured times are: even, with a tail, in modes, coarse.
+//! Distributions with a known median, like samples of measured times: even, with a tail, in modes, coarse.
 
 use dunnage::stats::Rng;
 
@@ -11,12 +11,12 @@ pub struct Shape {
 
 pub const NORMAL: Shape = Shape { name: "normal", median: 0.0, draw: Rng::standard_normal };
 
-/// exp of a normal number with σ = 1: a tail like that of start-up times, only worse.
+/// exp of a normal number with σ = 1: a tail like that of start-up times, but worse.
 pub const LOG_NORMAL: Shape =
     Shape { name: "log-normal", median: 1.0, draw: |rng| rng.standard_normal().exp() };
 
-/// Seven in ten around 0 and three in ten around 10, each with σ = 1. The median is where the lower
-/// mode has 5/7 of its values, as the upper one has next to none there: the normal quantile of 5/7.
+/// Seven in ten around 0 and three in ten around 10, each with σ = 1. The median is where the lower mode has
+/// 5/7 of its values, since the upper one has almost none there: the normal quantile of 5/7.
 pub const BIMODAL: Shape = Shape {
     name: "bimodal",
     median: 0.565_948_821_932_863_1,
@@ -26,7 +26,7 @@ pub const BIMODAL: Shape = Shape {
     },
 };
 
-/// Almost half of the mass stands on one point: what coarse timers do.
+/// Almost half of the mass is at one point, as with coarse timers.
 pub const COARSE: Shape =
     Shape { name: "coarse", median: 0.0, draw: |rng| (rng.standard_normal() * 0.8).round() };
 

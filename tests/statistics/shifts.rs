@@ -1,4 +1,4 @@
-//! Do two runs of the same subject differ by nothing as often as promised?
+//! Two runs of the same subject show no difference at the nominal rate.
 
 use dunnage::stats::{Alpha, Rng, Sample, shift};
 
@@ -47,15 +47,15 @@ fn shifts_between_runs_are_held_as_often_as_promised() {
             assert_at_most(promised, held, 2000, &what);
         }
     }
-    // Ties make it more cautious, never less; and blocks of neighbours change nothing about that.
+    // Ties make it more cautious, never less; and neither do blocks of neighbours.
     let (held, promised) = shifts_that_hold_zero((20, 1.0), (20, 1.0), 2000, COARSE.draw);
     assert_at_least(promised, held, 2000, "coarse");
     let (held, promised) = shifts_that_hold_zero((150, 1.0), (170, 1.0), 1000, LOG_NORMAL.draw);
     assert_at_least(promised, held, 1000, "blocks");
 }
 
-/// The same subject in a short run and in a long one: what stands for many rounds must be neither narrower nor elsewhere
-/// than what stands for few.
+/// The same subject in a short run and in a long one: the value for many rounds must be neither narrower nor
+/// shifted compared with that for few.
 #[test]
 fn runs_of_unequal_length_do_not_differ_by_their_length() {
     for shape in [NORMAL, LOG_NORMAL, BIMODAL] {
@@ -66,15 +66,16 @@ fn runs_of_unequal_length_do_not_differ_by_their_length() {
     }
 }
 
-/// The shift is exact for distributions that differ by nothing else. Where one is three times as wide, samples of
-/// one length keep 93 % of the promised 95 %, and a wide sample against one twice as long keeps 90 %.
+/// The shift is exact for distributions that differ only in location. If one is three times as wide, samples
+/// of the same length keep 93 % of the nominal 95 %, and a wide sample against one twice as long keeps 90 %.
 #[test]
 fn shifts_of_unequal_widths_lose_little() {
     for (old, new, promised) in [(30, 30, 0.93), (15, 15, 0.93), (30, 15, 0.90), (15, 30, 0.95)] {
         let (held, _) = shifts_that_hold_zero((old, 1.0), (new, 3.0), 2000, NORMAL.draw);
         assert_at_least(promised, held, 2000, &format!("{old} and {new}, the new ones wider"));
     }
-    // At the level of one of 27 intervals, two, six and ten times as many misses as promised, and seldom more.
+    // At the level of one of 27 intervals, two, six and ten times the nominal number of misses, and rarely
+    // more.
     let level = Alpha::shared_by(27);
     for (old, new, times) in [(30, 30, 2.0), (30, 15, 6.0), (60, 15, 10.5)] {
         let (held, _) = shifts_at(level, (old, 1.0), (new, 3.0), 3000, NORMAL.draw);

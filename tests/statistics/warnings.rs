@@ -1,4 +1,4 @@
-//! Do drift, carry-over, spikes and modes show where they were planted, and seldom elsewhere?
+//! Drift, carry-over, spikes and modes are detected where they were planted, and rarely elsewhere.
 
 use dunnage::stats::{Rng, Sample, bimodal, carry_over, drift, outer_fences};
 
@@ -22,7 +22,7 @@ fn drift_raises_few_false_alarms_and_finds_a_planted_one() {
             let what = format!("{} with {rounds} rounds", shape.name);
             assert_at_most(0.05, found(0.0, shape.draw), trials, &what);
         }
-        // Over the whole run four standard deviations of one round.
+        // Four standard deviations of one round over the whole run.
         let planted = found(4.0 / f64::from(rounds), NORMAL.draw);
         assert_at_least(0.8, planted, trials, &format!("planted, {rounds} rounds"));
     }
@@ -50,8 +50,8 @@ fn carry_over_raises_few_false_alarms_and_finds_a_planted_one() {
     assert_at_least(0.8, found(3.0, 1), trials, "planted");
 }
 
-/// Severe outliers are next to none in normal data (two in a million), and spikes planted in one
-/// round of twenty are all counted.
+/// Severe outliers are rare in normal data (two in a million), and spikes planted in one round of twenty are
+/// all counted.
 #[test]
 fn spikes_are_counted_and_normal_values_are_not() {
     let mut rng = Rng::new(27);
@@ -70,7 +70,7 @@ fn spikes_are_counted_and_normal_values_are_not() {
     assert_eq!(severe(planted), 100);
 }
 
-/// The shape of a run whose every second round met a warm cache.
+/// The shape of a run whose every second round found a warm cache.
 #[test]
 fn alternating_rounds_are_two_heaps_without_drift() {
     let mut rng = Rng::new(28);

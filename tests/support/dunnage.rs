@@ -1,12 +1,12 @@
-//! The built program as the tests call it: with a state directory of its own, and with everything
-//! that it said and did collected in one `Ran`.
+//! The built program as the tests call it: with its own state directory, and with its output and exit code
+//! collected in one `Ran`.
 //!
 //! ```ignore
 //! let dunnage = Dunnage::new();
 //! let ran = dunnage.run("run start -s a=fake --rounds 20 --seed 7 -o DIR");
 //! assert_eq!(ran.code, 0, "{ran}");
 //! ```
-//! In arguments, `DIR` stands for a directory that is removed in the end.
+//! In arguments, `DIR` means a directory that is removed at the end.
 #![allow(dead_code, reason = "no test executable uses all of it")]
 
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub struct Dunnage {
     environment: Vec<(String, String)>,
 }
 
-/// What became of one call.
+/// The result of one call.
 pub struct Ran {
     pub code: i32,
     pub stdout: String,
@@ -28,7 +28,7 @@ pub struct Ran {
 
 impl Dunnage {
     pub fn new() -> Dunnage {
-        // On a disk, as state directories are; `/tmp` is in memory on many machines.
+        // On a disk, like state directories; `/tmp` is in memory on many machines.
         let place = tempfile::Builder::new().prefix("dunnage-").tempdir_in("/var/tmp").expect("a directory");
         Dunnage { place, environment: Vec::new() }
     }
@@ -44,7 +44,7 @@ impl Dunnage {
         self.with("PATH", &format!("{}:{path}", directory.display()))
     }
 
-    /// What `DIR` in arguments stands for.
+    /// The meaning of `DIR` in arguments.
     pub fn directory(&self) -> PathBuf {
         self.place.path().join("run")
     }
@@ -53,7 +53,7 @@ impl Dunnage {
         self.place.path().join("state")
     }
 
-    /// The program with these arguments, to be started; they are separated by spaces.
+    /// The program with these arguments, separated by spaces, ready to start.
     pub fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dunnage"));
         self.dress(&mut command);
@@ -85,7 +85,7 @@ impl Dunnage {
         command.envs(self.environment.iter().map(|(variable, value)| (variable, value)));
     }
 
-    /// What is in the state directory beside the unpacked image and empty directories.
+    /// The content of the state directory without the unpacked image and empty directories.
     pub fn left_in_state(&self) -> Vec<PathBuf> {
         let mut open = vec![self.state()];
         let mut left = Vec::new();
@@ -113,7 +113,7 @@ pub fn finished(output: Output) -> Ran {
     }
 }
 
-/// Everything that a person who reads a failed test wants to see.
+/// Everything that is needed to understand a failed test.
 impl std::fmt::Display for Ran {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "code {}\nstdout:\n{}\nstderr:\n{}", self.code, self.stdout, self.stderr)

@@ -1,11 +1,11 @@
-//! What is left of a run on the machine, looked for without the program's own eyes.
+//! Remains of a run on the machine, found independently of the program.
 #![allow(dead_code, reason = "no test executable uses all of it")]
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Everything that bears this run's id: containers, mounts, cgroups, processes, runtimes' states.
+/// Everything that contains this run's id: containers, mounts, cgroups, processes, runtimes' states.
 pub fn of_run(run: &str) -> Vec<String> {
     let name = format!("dunnage-{run}-");
     let mut left = Vec::new();
@@ -31,34 +31,33 @@ pub fn of_run(run: &str) -> Vec<String> {
     left
 }
 
-/// What our namespace in containerd holds.
+/// The content of dunnage's namespace in containerd.
 pub mod containerd {
     use std::fs;
     use std::os::unix::net::UnixStream;
 
     use super::said;
 
-    /// Where its runtime keeps the states of our containers.
+    /// Where its runtime keeps the states of dunnage's containers.
     pub const STATES: &str = "/run/containerd/runc/dunnage";
 
-    /// The sockets on which somebody listens; none without `ctr`.
+    /// The sockets that accept connections; none without `ctr`.
     pub fn sockets() -> Vec<&'static str> {
         let all = ["/run/containerd/containerd.sock", "/run/docker/containerd/containerd.sock"];
         all.into_iter().filter(|socket| UnixStream::connect(socket).is_ok()).collect()
     }
 
-    /// What `ctr` says about our namespace.
+    /// What `ctr` reports about dunnage's namespace.
     pub fn asked(socket: &str, words: &[&str]) -> String {
         said("ctr", &[&["--address", socket, "--namespace", "dunnage"], words].concat())
     }
 
-    /// Whether the namespace is there.
+    /// Whether the namespace exists.
     pub fn has_namespace(socket: &str) -> bool {
         asked(socket, &["namespaces", "ls", "--quiet"]).lines().any(|name| name == "dunnage")
     }
 
-    /// Containers, tasks, snapshots and leases, a line each; asks nothing where that would make the
-    /// namespace.
+    /// Containers, tasks, snapshots and leases, one per line; asks nothing if that would make the namespace.
     pub fn holds(socket: &str) -> Vec<String> {
         if !has_namespace(socket) {
             return Vec::new();
@@ -110,7 +109,7 @@ pub fn said(program: &str, arguments: &[&str]) -> String {
     output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Things that look like ours and are somebody else's, removed in the end.
+/// Things that look like dunnage's and are not, removed at the end.
 pub struct Foreign {
     image: String,
     container: String,
@@ -137,7 +136,7 @@ impl Foreign {
         Foreign { image, container, engines, cgroups: cgroups.collect() }
     }
 
-    /// What of it was touched.
+    /// Which of them are missing.
     pub fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
         for engine in &self.engines {

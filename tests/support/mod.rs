@@ -1,4 +1,4 @@
-//! What a test does where something it needs is missing: it says so and is counted.
+//! A test whose need is missing prints that and is counted as skipped.
 //!
 //! ```ignore
 //! if support::lacks("docker_starts_a_container", Need::Docker) { return; }
@@ -48,7 +48,7 @@ pub enum Need {
 }
 
 impl Need {
-    /// As it stands in `DUNNAGE_TEST_REQUIRE` and in the printed line.
+    /// Its name in `DUNNAGE_TEST_REQUIRE` and in the printed line.
     pub fn name(self) -> &'static str {
         match self {
             Need::Docker => "docker",
@@ -80,7 +80,7 @@ impl Need {
         }
     }
 
-    /// The reason in words where it is missing.
+    /// The reason if it is missing.
     pub fn ready(self) -> Result<(), String> {
         match self {
             Need::Docker => docker_ready(),
@@ -92,7 +92,7 @@ impl Need {
             Need::Root => root_ready(),
             Need::Cgroup => cgroup_ready(),
             Need::Userns => words("unshare", &["--user", "--map-root-user", "true"]).map(drop),
-            // Complains about itself where it is asked for its version.
+            // Fails when it is asked for its version.
             Need::DropCaches => {
                 let opened = OpenOptions::new().write(true).open("/proc/sys/vm/drop_caches");
                 opened.map(drop).map_err(|error| format!("/proc/sys/vm/drop_caches: {error}"))
@@ -113,12 +113,12 @@ impl Need {
     }
 }
 
-/// Whether the test must return now; then the skip is already told.
+/// Whether the test must return now; then the skip has already been printed.
 pub fn lacks(test: &str, need: Need) -> bool {
     need.ready().inspect_err(|reason| skip(test, need, reason)).is_err()
 }
 
-/// Tells a skip; the test returns right after. Panics where the need is required.
+/// Prints a skip; the test returns right after. Panics if the need is required.
 pub fn skip(test: &str, need: Need, reason: &str) {
     let reason = reason.replace('\n', " ");
     let required = std::env::var("DUNNAGE_TEST_REQUIRE").unwrap_or_default();
@@ -157,11 +157,11 @@ pub fn podman_ready() -> Result<(), String> {
     words("podman", &["info"]).map(drop)
 }
 
-/// Where containerd may listen: the system's own, or the one that a dockerd started.
+/// Where containerd may listen: the system's own socket, or that of one that dockerd started.
 pub const CONTAINERD_SOCKETS: [&str; 2] =
     ["/run/containerd/containerd.sock", "/run/docker/containerd/containerd.sock"];
 
-/// `ctr` tries a socket on which nobody listens for ten seconds, so that is found out first.
+/// `ctr` waits ten seconds on a socket without a listener, so that is checked first.
 pub fn containerd_ready() -> Result<(), String> {
     words("ctr", &["--version"])?;
     let answers = |socket: &&str| UnixStream::connect(socket).is_ok();
@@ -190,7 +190,7 @@ pub fn cgroup_ready() -> Result<(), String> {
         .into_iter()
         .find(|root| root.join("cgroup.procs").exists())
         .ok_or("no cgroup hierarchy is mounted")?;
-    // One name per process and thread: tests run side by side.
+    // One name per process and thread: tests run in parallel.
     let thread = std::thread::current().id();
     let ours = root.join(format!("dunnage-test-{}-{thread:?}", std::process::id()));
     fs::create_dir(&ours)
@@ -198,7 +198,7 @@ pub fn cgroup_ready() -> Result<(), String> {
         .map_err(|error| format!("{}: {error}", ours.display()))
 }
 
-/// Standard output of a command, or the last line of what it complained about.
+/// Standard output of a command, or the last line of its error.
 fn words(program: &str, args: &[&str]) -> Result<String, String> {
     let output = Command::new(program)
         .args(args)

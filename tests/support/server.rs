@@ -1,5 +1,5 @@
-//! A Unix socket at which an engine seems to listen: it follows a script, or passes on what is asked
-//! to a real daemon and what is answered back, except where the script has it otherwise.
+//! A Unix socket of a pretended engine: it follows a script, or passes requests on to a real daemon and
+//! returns its answers, except where the script says otherwise.
 #![allow(dead_code, reason = "no test executable uses all of it")]
 
 use std::io::{Read, Write};
@@ -8,23 +8,23 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// What becomes of a request.
+/// What to do with a request.
 pub enum Reply {
-    /// It is passed on, or answered as a daemon would that has everything.
+    /// Pass it on, or answer like a daemon that has everything.
     Usual,
-    /// These bytes, and the connection ends.
+    /// Answer with these bytes, and close the connection.
     Raw(String),
-    /// A status and a JSON body.
+    /// Answer with a status and a JSON body.
     Json(u16, String),
-    /// It is not even passed on, and never answered.
+    /// Neither pass it on nor answer it.
     Hang,
-    /// It is passed on, and its answer is not.
+    /// Pass it on, but do not return the answer.
     Swallow,
-    /// All connections end and nobody listens any more.
+    /// Close all connections and stop listening.
     Die,
 }
 
-/// Method and path, and how often such a request came before.
+/// Method and path, and the number of earlier requests like it.
 type Script = dyn Fn(&str, usize) -> Reply + Send + Sync;
 
 struct Shared {
@@ -38,7 +38,7 @@ struct Shared {
 pub struct Server(Arc<Shared>);
 
 impl Server {
-    /// Listens at `path`, in front of the daemon at `upstream` where there is one.
+    /// Listens at `path`, in front of the daemon at `upstream` if there is one.
     pub fn start(
         path: &Path,
         upstream: Option<&Path>,
@@ -66,7 +66,7 @@ impl Server {
         Server(shared)
     }
 
-    /// Method and path of every request, in the order in which they came.
+    /// Method and path of every request, in order.
     pub fn requests(&self) -> Vec<String> {
         self.0.seen.lock().expect("requests").iter().map(|(shown, _)| shown.clone()).collect()
     }
@@ -91,7 +91,7 @@ fn die(shared: &Shared) {
     }
 }
 
-/// The next request: head and body as they came, method and path, and the body.
+/// The next request: head and body as received, method and path, and the body.
 fn request(stream: &mut UnixStream) -> Option<(Vec<u8>, String, String)> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 65536];
@@ -174,14 +174,14 @@ fn serve(shared: &Arc<Shared>, mut client: UnixStream) {
             return;
         }
     }
-    // A client that has nothing more to ask may still listen.
+    // A client without further requests may still read.
     match upstream {
         Some(upstream) => drop(upstream.shutdown(Shutdown::Write)),
         None => drop(client.shutdown(Shutdown::Both)),
     }
 }
 
-/// What a request is about, without names and versions.
+/// The object of a request, without names and versions.
 pub fn kind(shown: &str) -> &str {
     let path = shown.split(['?', ' ']).nth(1).unwrap_or_default();
     match shown {
@@ -198,7 +198,7 @@ pub fn answer(status: u16, body: &str) -> String {
     )
 }
 
-/// What a daemon answers that has everything and in which all goes well, except that nothing runs.
+/// The answer of a daemon that has everything and always succeeds, except that nothing runs.
 fn usual(shown: &str) -> String {
     match kind(shown) {
         "version" => answer(200, r#"{"ApiVersion":"1.41","MinAPIVersion":"1.12"}"#),

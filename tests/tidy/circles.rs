@@ -1,7 +1,8 @@
-//! Do files of a crate import each other in a circle? Then none of them can be understood, or tried, without the others.
+//! Files of a crate must not import each other in a circle, or none of them can be understood, or tested,
+//! without the others.
 //!
-//! A path imports the file that defines what it names: `use` is followed from module to module. Deliberately absent:
-//! what a file takes from the modules that it lies in, tests, names that `as` changed, and methods, which no path tells.
+//! A path imports the file that defines the item: `use` is followed from module to module. Deliberately
+//! absent: imports from parent modules, tests, names changed by `as`, and methods, which paths do not show.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,7 @@ struct File {
     in_place: Vec<String>,
 }
 
-/// A complaint for each circle among the files of a crate, which are texts by their paths.
+/// A complaint for each circle among the files of a crate, given as texts by path.
 pub fn complaints(crate_files: &BTreeMap<String, String>) -> Vec<String> {
     let mut files = BTreeMap::new();
     for (path, text) in crate_files {
@@ -27,7 +28,7 @@ pub fn complaints(crate_files: &BTreeMap<String, String>) -> Vec<String> {
         let code = without_tests(&code);
         let used = used_paths(code).iter().map(|path| path.trim_end_matches("::self").to_owned()).collect();
         let in_place = paths_in_place(code).into_iter().map(str::to_owned).collect();
-        // `main.rs` beside a `lib.rs` is a crate of its own.
+        // `main.rs` next to a `lib.rs` is a separate crate.
         files.entry(module).or_insert(File { path: path.clone(), used, in_place });
     }
     let imports: BTreeMap<_, _> = files.keys().map(|module| (module, imports(&files, module))).collect();
@@ -58,7 +59,7 @@ fn without_tests(code: &str) -> &str {
     code.match_indices("#[cfg(test)]\n").find(begins).map_or(code, |(at, _)| &code[..at])
 }
 
-/// What a module imports, each with a path by which it does.
+/// The imports of a module, each with a path that causes it.
 fn imports<'a>(files: &'a BTreeMap<Module, File>, module: &Module) -> BTreeMap<Module, &'a str> {
     let file = &files[module];
     let paths = file.used.iter().chain(&file.in_place);
@@ -66,7 +67,7 @@ fn imports<'a>(files: &'a BTreeMap<Module, File>, module: &Module) -> BTreeMap<M
     defined.filter(|(other, _)| !module.starts_with(other)).collect()
 }
 
-/// The module that defines what a path names in a module; none where that is a module itself or of another crate.
+/// The module that defines a path's item in a module; `None` if that is a module itself or in another crate.
 fn definer(files: &BTreeMap<Module, File>, module: &Module, path: &str, steps: u8) -> Option<Module> {
     let mut at = module.clone();
     let mut rest = path;
@@ -96,7 +97,7 @@ fn definer(files: &BTreeMap<Module, File>, module: &Module, path: &str, steps: u
     None
 }
 
-/// The modules that a module imports, and those that they import.
+/// The modules that a module imports, directly and indirectly.
 fn reached<'a>(
     imports: &'a BTreeMap<&Module, BTreeMap<Module, &str>>,
     module: &Module,

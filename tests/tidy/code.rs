@@ -1,14 +1,14 @@
-//! What of a source file is code, and which paths does it use?
+//! Finds the code of a source file, and the paths that it uses.
 //!
-//! Deliberately no parser: a scanner that knows comments, strings and `use` trees is enough for
-//! the rules and has nothing to keep up with.
+//! Deliberately not a parser: a scanner that knows comments, strings and `use` trees is enough for the rules
+//! and does not need to follow the language.
 
 /// The text with comments blanked out; lines keep their numbers.
 pub fn without_comments(text: &str) -> String {
     blank(text, Blank::Comments)
 }
 
-/// The text with comments and what stands in string and character literals blanked out.
+/// The text with comments and the content of string and character literals blanked out.
 pub fn without_comments_and_strings(text: &str) -> String {
     blank(text, Blank::CommentsAndStrings)
 }
@@ -69,7 +69,7 @@ fn literal(text: &str, in_word: bool) -> Option<usize> {
     }
     match text.as_bytes()[0] {
         b'"' => Some(quoted(text, b'"')),
-        // A lifetime has no closing quote one character on.
+        // A lifetime has no closing quote after one character.
         b'\'' => {
             let mut inside = text[1..].chars();
             let first = inside.next()?;
@@ -101,8 +101,8 @@ fn raw_string(text: &str) -> Option<usize> {
     Some(close.map_or(text.len(), |at| text.len() - body.len() + 1 + at + end.len()))
 }
 
-/// Every path that the `use` declarations name, groups written out: `use std::{fs, io::Read};`
-/// gives `std::fs` and `std::io::Read`. Takes text without comments and strings.
+/// Every path in `use` declarations, with groups expanded: `use std::{fs, io::Read};` gives `std::fs` and
+/// `std::io::Read`. Takes text without comments and strings.
 pub fn used_paths(code: &str) -> Vec<String> {
     let mut paths = Vec::new();
     for tree in code.split(';').filter_map(|statement| split_at_use(statement).1) {
@@ -112,7 +112,7 @@ pub fn used_paths(code: &str) -> Vec<String> {
     paths
 }
 
-/// Every path that stands elsewhere: `a::b::c(x)` gives `a::b::c`.
+/// Every path elsewhere: `a::b::c(x)` gives `a::b::c`.
 pub fn paths_in_place(code: &str) -> Vec<&str> {
     let elsewhere = code.split(';').map(|statement| split_at_use(statement).0);
     let words = elsewhere.flat_map(|text| text.split(|c| !is_word(c) && c != ':'));

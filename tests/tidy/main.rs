@@ -1,7 +1,7 @@
-//! Are the module edges and the house rules kept in every source file?
+//! The module edges and the house rules are kept in every source file.
 //!
-//! The rules are pure functions over path and text (`rules`) or over those of a whole crate (`circles`), each of which
-//! proves in its own test that it fires; here stand only the walk through the repository and the verdict.
+//! The rules are pure functions of path and text (`rules`) or of those of a whole crate (`circles`), each of
+//! which shows in its own test that it fires; this file only walks through the repository and judges.
 
 mod circles;
 mod code;
@@ -38,7 +38,7 @@ fn no_files_import_each_other_in_a_circle() {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
-/// Gives every source file to `see`, with its path from the root of the repository.
+/// Calls `see` for every source file, with its path from the root of the repository.
 fn walk(root: &Path, directory: &Path, see: &mut impl FnMut(&str, &str)) {
     let entries = fs::read_dir(directory).expect("a directory of the repository");
     for entry in entries {

@@ -1,8 +1,8 @@
-//! The house rules, one function each: path and text in, complaints out.
+//! The house rules, one function each: from path and text to complaints.
 
 use crate::code::{is_word, paths_in_place, used_paths, without_comments, without_comments_and_strings};
 
-/// A rule gives a complaint for each line, or for the file, that breaks it.
+/// A rule returns a complaint for each line, or for the file, that breaks it.
 type Rule = fn(&File) -> Vec<String>;
 
 const RULES: &[Rule] = &[
@@ -24,7 +24,7 @@ struct File<'a> {
     bare: String,
 }
 
-/// Everything that is wrong with one source file.
+/// All complaints about one source file.
 pub fn complaints(path: &str, text: &str) -> Vec<String> {
     let code = without_comments(text);
     let bare = without_comments_and_strings(text);
@@ -33,13 +33,13 @@ pub fn complaints(path: &str, text: &str) -> Vec<String> {
 }
 
 impl File<'_> {
-    /// Whether the file is the module `room` or lies in it.
+    /// Whether the file is the module `room` or in it.
     fn is_in(&self, room: &str) -> bool {
         let rest = self.path.strip_prefix(room);
         rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
     }
 
-    /// Whether the file is used under one of these paths, by `use` or in place.
+    /// Whether the file uses one of these paths, by `use` or in place.
     fn mentions(&self, module: &str) -> bool {
         let inside = |path: &str| path.strip_prefix(module).is_some_and(|rest| !rest.starts_with(is_word));
         used_paths(&self.bare).iter().any(|path| inside(path))
@@ -57,7 +57,7 @@ fn has_word(line: &str, word: &str) -> bool {
     line.split(|c| !is_word(c)).any(|found| found == word)
 }
 
-/// Adding an engine touches no experiment; comments may explain with engines.
+/// Adding an engine changes no experiment; comments may use engines as examples.
 fn experiments_name_no_engine(file: &File) -> Vec<String> {
     const ENGINES: &[&str] = &["docker", "podman", "containerd", "crun", "runc", "youki", "runsc"];
     if !file.path.contains("src/experiment/") && !file.is_in("src/measure") {
@@ -69,7 +69,7 @@ fn experiments_name_no_engine(file: &File) -> Vec<String> {
     })
 }
 
-/// Adding an experiment touches no subject.
+/// Adding an experiment changes no subject.
 fn subjects_name_no_experiment(file: &File) -> Vec<String> {
     if file.is_in("src/subject") && (file.mentions("crate::experiment") || file.mentions("crate::measure")) {
         return vec!["a subject names an experiment".to_owned()];
@@ -77,7 +77,7 @@ fn subjects_name_no_experiment(file: &File) -> Vec<String> {
     Vec::new()
 }
 
-/// Raw system calls stand in one room, and in the probe's entry.
+/// Raw system calls are in one module, and in the probe's entry.
 fn unsafe_has_its_places(file: &File) -> Vec<String> {
     // Tests of the kernel's own behaviour call it directly.
     let places = ["src/sys/", "crates/launch/", "src/probe/entry", "src/main.rs", "tests/"];
@@ -87,7 +87,7 @@ fn unsafe_has_its_places(file: &File) -> Vec<String> {
     lines_with(&file.bare, "unsafe out of its places", |line| has_word(line, "unsafe"))
 }
 
-/// Only commands and progress talk.
+/// Only commands and progress print.
 fn printing_has_its_places(file: &File) -> Vec<String> {
     const PRINTERS: &[&str] = &["println!", "eprintln!", "print!", "eprint!"];
     let places = ["src/main.rs", "src/progress"];
@@ -100,9 +100,9 @@ fn printing_has_its_places(file: &File) -> Vec<String> {
     })
 }
 
-/// What is not done is an issue, and what does not run is no test.
+/// Missing work is an issue, and tests that do not run are not tests.
 fn nothing_is_left_for_later(file: &File) -> Vec<String> {
-    // Written in halves, so that this file keeps its own rule.
+    // Written in halves, so that this file obeys its own rule.
     const NOTES: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME")];
     const CODE: &[&str] = &["todo!(", "unimplemented!(", "dbg!(", "#[ignore"];
     let notes =
@@ -134,7 +134,7 @@ fn a_long_file_says_why(file: &File) -> Vec<String> {
 mod fires {
     use super::complaints;
 
-    /// What a file with this line after its module documentation is blamed for.
+    /// The number of complaints about a file with this line after its module documentation.
     fn planted(path: &str, line: &str) -> usize {
         complaints(path, &format!("//! A planted file.\n{line}\n")).len()
     }

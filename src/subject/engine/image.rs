@@ -68,7 +68,7 @@ impl Engine {
         load: &dyn Fn(&Path) -> Result<(), String>,
     ) -> Result<String, Abort> {
         if !self.own_image() {
-            let reference = self.about.spec.get("image").expect("an image that is not ours was named");
+            let reference = self.about.spec.get("image").expect("an image not made by dunnage was named");
             if let Some(login) =
                 self.client.login.as_ref().filter(|login| !login.may_read(&run.place.executable))
             {

@@ -68,7 +68,7 @@ pub(super) fn bridge(_: &View, programs: &Programs) -> Finding {
     if here.is_empty() {
         return Finding::not_applicable("no dockerd runs in this network namespace");
     }
-    let mend = "stop the others and restart the daemon that needs the bridge: `sudo systemctl restart docker`; \
+    let fix = "stop the others and restart the daemon that needs the bridge: `sudo systemctl restart docker`; \
                 start a private daemon with `ip netns exec`, with data root, exec root, pid file and socket of its own";
     let meant = here.iter().filter(|daemon| !daemon.bridgeless).count();
     match (here.len(), programs.bridge) {
@@ -83,12 +83,12 @@ pub(super) fn bridge(_: &View, programs: &Programs) -> Finding {
         (count, Some(false)) if meant > 0 => Finding::problem(format!(
             "{count} daemons in one network namespace, and `docker0` is missing: one removed the other's bridge"
         ))
-        .advice(mend),
-        (count, Some(false)) => Finding::note(format!("{count} daemons, none with a bridge")).advice(mend),
+        .advice(fix),
+        (count, Some(false)) => Finding::note(format!("{count} daemons, none with a bridge")).advice(fix),
         (count, Some(true)) => Finding::warning(format!(
             "{count} daemons in one network namespace: they share `docker0` and its firewall rules"
         ))
-        .advice(mend),
+        .advice(fix),
     }
 }
 

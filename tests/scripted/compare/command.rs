@@ -1,4 +1,4 @@
-//! `dunnage compare` as a person or a CI job meets it: exit codes, and runs with which something is wrong.
+//! `dunnage compare` for a user or a CI job: exit codes, and runs with faults.
 
 use std::fs;
 
@@ -93,7 +93,7 @@ fn several_runs_and_directories_of_runs_are_sides() {
     assert_eq!(listed.code, 0, "{listed}");
     let directories = dunnage.run("compare DIR-old DIR-new --format json");
     assert_eq!(directories.stdout, listed.stdout);
-    // What lies there and cannot be read is told; what was named must be there.
+    // An unreadable file in a directory is reported; a named one must exist.
     let damaged = format!("{}-new/5.dunnage", dunnage.directory().display());
     fs::write(&damaged, "no pack").expect("ours");
     let beside = dunnage.run("compare DIR-old DIR-new --format json");

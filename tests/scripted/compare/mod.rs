@@ -1,5 +1,5 @@
-//! Does `compare` say what changed between runs, no more and no less? Planted runs for every verdict,
-//! simulations for its promises, and the command line with runs of every kind of damage.
+//! `compare` must report what changed between runs, no more and no less. Planted runs for every verdict,
+//! simulations for its guarantees, and the command line with damaged runs of every kind.
 
 mod command;
 mod planted;

@@ -8,11 +8,11 @@ use dunnage::verdict::{Quality, analyse, quality};
 
 use super::scripted;
 
-/// Spread of the logarithm of every value.
+/// The standard deviation of the logarithm of every value.
 pub const NOISE: f64 = 0.03;
 
-/// A run of bare, floor and docker whose seed decides the noise; `factor` says by how much a cell's times differ from
-/// what they would be, by the subject's label, the value of `prestate`, and the round.
+/// A run of bare, floor and docker whose seed determines the noise; `factor` scales a cell's times, by the
+/// subject's label, the value of `prestate`, and the round.
 pub fn run(seed: u64, rounds: usize, factor: impl Fn(&str, &str, usize) -> f64) -> Recorded {
     run_of(ladder(), seed, rounds, factor)
 }
@@ -67,13 +67,13 @@ pub fn planted(plan: Plan, seed: u64, factor: impl Fn(&str, &str, usize) -> f64)
     run
 }
 
-/// Nothing changes anything.
+/// Nothing changes.
 pub fn plain(_: &str, _: &str, _: usize) -> f64 {
     1.0
 }
 
-/// What is said of these runs; panics where they share nothing, or where a run alone is doubted for other reasons
-/// than in its own report.
+/// The comparison of these runs; panics if they share nothing, or if the comparison finds other quality
+/// issues in a run than its own report.
 pub fn compared(old: &[Recorded], new: &[Recorded]) -> Comparison {
     let alone = |run: &Recorded| {
         let alone = quality(run);
@@ -90,8 +90,8 @@ pub fn compared(old: &[Recorded], new: &[Recorded]) -> Comparison {
     compare::compare(&runs(0, old), &runs(1, new)).expect("shared cells")
 }
 
-/// The same for simulations: what is said of a run by itself is taken from `alone`, in which nothing is suspect, since
-/// saying it anew for hundreds of runs would take minutes.
+/// The same for simulations: the quality of a single run is taken from `alone`, in which nothing is suspect,
+/// since computing it for hundreds of runs would take minutes.
 pub fn compared_quickly(old: &Recorded, new: &Recorded, alone: &Quality) -> Comparison {
     let of = |recorded, place| Run { recorded, quality: alone, place };
     compare::compare(&[of(old, "before")], &[of(new, "after")]).expect("shared cells")
@@ -109,7 +109,7 @@ pub fn word(comparison: &Comparison, label: &str) -> &'static str {
     line(comparison, label).verdict.word()
 }
 
-/// What is said of a subject in `returned`.
+/// What is reported of a subject in `returned`.
 pub fn said(comparison: &Comparison, label: &str) -> String {
     compare::sentence(&comparison.experiments[0], &[line(comparison, label)])
 }

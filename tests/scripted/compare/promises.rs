@@ -1,4 +1,4 @@
-//! Is what is there found, and is what is not there left alone? Simulations with fixed seeds.
+//! Existing changes are found, and others are not invented. Simulations with fixed seeds.
 
 use dunnage::plan::{Ladder, Layer};
 use dunnage::verdict::{Kind, quality};
@@ -21,9 +21,10 @@ fn five_percent_are_found_in_nine_of_ten_trials() {
     assert!(found >= 180, "{found} of {trials}");
 }
 
-/// Runs of the same, on a machine that is faster on one day and slower on the next, which everybody shows: the
-/// machine may be said to have changed, but no subject. Each experiment's verdicts are a family and held to the level by
-/// themselves. The bound is that of a binomial count with 5 % that is exceeded once in 10,000.
+/// Runs of the same subjects, on a machine that is faster on one day and slower on the next, which shows in
+/// all of them: the machine may be reported as changed, but no subject. The verdicts of each experiment are a
+/// separate family with its own level. The bound is that of a binomial count with 5 % that is exceeded once
+/// in 10,000.
 #[test]
 fn equal_subjects_are_called_different_in_no_experiment_more_often_than_the_level_allows() {
     let trials = 200;
@@ -36,7 +37,7 @@ fn equal_subjects_are_called_different_in_no_experiment_more_often_than_the_leve
     let alone = quality(&five(0, 1.0));
     let mut alarms = [0, 0];
     for trial in 0..trials {
-        // From nothing to 15 % in either direction.
+        // From 0 to 15 % in either direction.
         let weather = 1.0 + 0.15 * ((trial as f64 * 0.618).fract() * 2.0 - 1.0);
         let comparison =
             compared_quickly(&five(1000 + 2 * trial, 1.0), &five(1001 + 2 * trial, weather), &alone);
@@ -48,7 +49,7 @@ fn equal_subjects_are_called_different_in_no_experiment_more_often_than_the_leve
     assert!(alarms.iter().all(|alarms| *alarms <= 23), "{alarms:?} of {trials}");
 }
 
-/// What else was measured takes nothing from an experiment: its level, and so its intervals, are those that it has alone.
+/// Other experiments do not affect one: its level, and so its intervals, are those that it has alone.
 #[test]
 fn a_further_experiment_weakens_no_other_one() {
     let slower = |label: &str, _: &str, _: usize| if label == "docker" { 1.05 } else { 1.0 };
@@ -58,7 +59,7 @@ fn a_further_experiment_weakens_no_other_one() {
     let together = compared(&[both(1, plain)], &[both(2, slower)]);
     let [start, exec] = together.experiments.as_slice() else { panic!("{:?}", together.experiments) };
     let alone = compared(&[run(1, 30, plain)], &[run(2, 30, slower)]);
-    // Of each subject three metrics in two settings and over both, and two metrics.
+    // For each subject three metrics in two settings and over both, and two metrics.
     assert_eq!((start.family, exec.family, alone.experiments[0].family), (27, 18, 27));
     for experiment in [start, exec] {
         let of_all = experiment.level.get() * experiment.family as f64;

@@ -1,4 +1,4 @@
-//! Every verdict, planted; and what stands around them.
+//! Every verdict, planted, and the sentences around them.
 
 use dunnage::compare::{Comparison, Meaning, Scope, summary};
 use dunnage::document::{FORMATS, shown};
@@ -65,14 +65,14 @@ fn what_bare_and_floor_show_too_is_the_machine() {
         "the machine changed: bare or floor changed in returned, first_instruction and gone of start; changes that \
          they share are not attributed to a subject"
     );
-    // Nearly the same, but docker changed by much more than the machine did.
+    // Nearly the same, but docker changed by much more than the machine.
     let more = |label: &str, _: &str, _: usize| if label == "docker" { 1.40 } else { 1.12 };
     let comparison = compared(&[run(1, 30, plain)], &[run(2, 30, more)]);
     assert_eq!([word(&comparison, "floor"), word(&comparison, "docker")], ["machine changed", "slower"]);
 }
 
-/// What takes not much longer than the timer's step is told without a ratio, and a machine that is slower by a share is
-/// seen by that share all the same, however small or large the subject.
+/// A value near the timer's step is reported without a ratio, and a machine that is slower by a share is
+/// still recognised by that share, for small and large subjects.
 #[test]
 fn the_machine_is_known_near_the_timers_floor_too() {
     let coarse = |mut run: dunnage::record::Recorded| {
@@ -88,7 +88,7 @@ fn the_machine_is_known_near_the_timers_floor_too() {
         assert!(said(&slower, label).contains(" × what matters"), "{}", said(&slower, label));
     }
     assert_eq!(word(&compared(&[old()], &[coarse(run(2, 30, docker(1.10)))]), "docker"), "slower");
-    // One setting up and another one down is no change that cancels out.
+    // An increase in one setting and a decrease in another do not cancel out.
     let split = |label: &str, prestate: &str, _: usize| match (label, prestate) {
         ("docker", "idle") => 1.20,
         ("docker", _) => 0.84,
@@ -98,7 +98,7 @@ fn the_machine_is_known_near_the_timers_floor_too() {
     assert_eq!(word(&mixed, "docker"), "mixed");
     let sentence = said(&mixed, "docker");
     assert!(sentence.contains(" ms [") && sentence.contains("with prestate=idle"), "{sentence}");
-    // What is open is told in the same unit as the change.
+    // What is open has the same unit as the change.
     let open = compared(&[coarse(run(1, 10, plain))], &[coarse(run(2, 10, plain))]);
     let Some(Ruling::Undecided { smallest_visible, .. }) = line(&open, "docker").ruling else {
         panic!("{}", said(&open, "docker"))
@@ -108,7 +108,7 @@ fn the_machine_is_known_near_the_timers_floor_too() {
     assert!((0.8..1.25).contains(&wide), "{smallest_visible} {interval:?}");
 }
 
-/// What others measured from the host is not what shows the host.
+/// Imported measurements from the host do not show the state of the host.
 #[test]
 fn what_was_measured_in_blocks_shows_no_machine() {
     use dunnage::record::{Order, Origin};
@@ -130,7 +130,7 @@ fn what_was_measured_in_blocks_shows_no_machine() {
 
 #[test]
 fn a_machine_that_cannot_be_excluded_leaves_a_change_open() {
-    // Bare is so noisy that it may have moved by as much as docker.
+    // Bare is so noisy that it may have changed by as much as docker.
     let noisy = |label: &str, _: &str, round: usize| match label {
         "bare" => 0.6 + 0.8 * (round as f64 * 0.618).fract(),
         _ => 1.0,
@@ -175,7 +175,7 @@ fn a_change_must_hold_over_all_settings() {
         sentence.contains("with prestate=idle") && sentence.contains("with prestate=primed"),
         "{sentence}"
     );
-    // In one setting only, and in no other direction elsewhere: over all it holds.
+    // In one setting only, and unchanged in others: it is true over all settings.
     let half = |label: &str, prestate: &str, _: usize| {
         if (label, prestate) == ("docker", "idle") { 1.20 } else { 1.0 }
     };
@@ -233,7 +233,7 @@ fn a_cell_that_only_failed_is_told_in_its_own_words_and_never_a_number() {
     }
 }
 
-/// What holds of one setting is not said of another one, in which nothing is measured any more.
+/// A result in one setting is not reported for another one in which nothing is measured any more.
 #[test]
 fn a_setting_that_only_fails_in_the_new_run_is_no_silence() {
     let mut new = run(2, 30, docker(0.9));
@@ -253,7 +253,7 @@ fn a_setting_that_only_fails_in_the_new_run_is_no_silence() {
         "{:?}",
         comparison.unanswered()
     );
-    // What fails in both was never there to lose.
+    // What fails in both runs cannot be lost.
     let failing = |seed| {
         let mut run = run(seed, 30, plain);
         (0..30).for_each(|round| fail(&mut run, cell, round, crash("no such runtime")));
@@ -261,7 +261,7 @@ fn a_setting_that_only_fails_in_the_new_run_is_no_silence() {
     };
     let comparison = compared(&[failing(1)], &[failing(2)]);
     assert!(comparison.unanswered().is_empty(), "{:?}", comparison.unanswered());
-    // And a run that drifts is seen to do so by what is left.
+    // A run that drifts is recognised from the rest.
     let climbing = |label: &str, _: &str, round: usize| match label {
         "docker" => 0.95 + 0.01 * round as f64,
         _ => 1.0,
@@ -275,7 +275,7 @@ fn a_setting_that_only_fails_in_the_new_run_is_no_silence() {
 
 #[test]
 fn several_runs_a_side_count_as_one_value_each_where_they_are_enough() {
-    // Each run has a level of its own, which no run alone can know.
+    // Each run has a level of its own, which no single run can show.
     let run_with_level = |seed: u64, factor: f64| {
         let level = 1.0 + 0.02 * ((seed * 37 % 11) as f64 - 5.0) / 5.0;
         run(seed, 12, move |label, _, _| if label == "docker" { level * factor } else { 1.0 })
@@ -290,7 +290,7 @@ fn several_runs_a_side_count_as_one_value_each_where_they_are_enough() {
         "{:?}",
         summary(&many)
     );
-    // What is open is foretold in runs, which are what counts.
+    // What is open is predicted in runs, since their number matters.
     let open = compared(&side(1, 8, 1.0), &side(20, 8, 1.03));
     let found = line(&open, "docker");
     assert!(matches!(found.ruling, Some(Ruling::Undecided { new_run: Some(_), .. })), "{found:?}");
@@ -376,7 +376,7 @@ fn what_differs_around_the_runs_is_told_first() {
     let [addresses, names] =
         ["http", "xmlns=\"http://www.w3.org/2000/svg\""].map(|text| page.matches(text).count());
     assert_eq!(addresses, names + 1, "a page that needs the network, beside its `http-equiv`");
-    // The same bits on the same machine differ in nothing.
+    // The same executable on the same machine has no differences.
     assert_eq!(compared(&[run(1, 12, plain)], &[run(2, 12, plain)]).differences, []);
 }
 
@@ -467,7 +467,7 @@ fn a_label_is_never_cut_so_that_it_reads_like_another_one() {
 #[test]
 fn the_table_looks_as_it_did() {
     let comparison = compared(&[run(1, 30, plain)], &[run(2, 30, docker(1.10))]);
-    // What a page looks like is looked at in a browser, by `tests/html`.
+    // The look of a page is tested in a browser, by `tests/html`.
     for (format, file) in [("terminal", "compare.txt"), ("md", "compare.md"), ("json", "compare.json")] {
         let text = rendered(format, &comparison, &Look::default());
         snapshot(file, &text);

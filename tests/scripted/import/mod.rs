@@ -1,7 +1,8 @@
-//! Do measurements of others become runs that say what the files say and no more, and are bad files refused with their place?
+//! Imported measurements become runs that say what the files say and no more, and bad files are refused with
+//! the place of the error.
 //!
-//! `hyperfine-1.15.json` was written by hyperfine 1.15; `container_benchmark_data.json` follows the format that cri-tools
-//! documents in `pkg/benchmark/util.go`, with made-up durations.
+//! `hyperfine-1.15.json` was written by hyperfine 1.15; `container_benchmark_data.json` follows the format
+//! that cri-tools documents in `pkg/benchmark/util.go`, with made-up durations.
 
 use crate::dunnage;
 mod raw;
@@ -16,7 +17,7 @@ use serde_json::Value;
 const HYPERFINE: &str = include_str!("hyperfine-1.15.json");
 const CRITEST: &str = include_str!("container_benchmark_data.json");
 
-/// A file in a directory of its own beside the run that is made of it.
+/// A file in its own directory, next to the run that is made of it.
 struct Case {
     dunnage: Dunnage,
     file: PathBuf,
@@ -88,7 +89,7 @@ fn commands_of_hyperfine_are_subjects_with_their_times_and_without_verdicts() {
     assert!(texts(&report["warnings"], "kind").contains(&"imported"));
 }
 
-/// What starts a container by an engine is no process of the host.
+/// A command that starts a container by an engine is not a process of the host.
 #[test]
 fn commands_stand_in_the_layer_that_they_certainly_are_of() {
     let result = |command: &str| serde_json::json!({"command": command, "times": [0.3, 0.4, 0.5]});
@@ -105,7 +106,7 @@ fn commands_stand_in_the_layer_that_they_certainly_are_of() {
             ["true", "unknown", ""]
         ])
     );
-    // The table says no more, and is read back as what it was.
+    // The table has the same content, and can be imported again.
     let table = case.dunnage.run("report DIR --format csv").stdout;
     assert!(table.lines().skip(1).all(|line| line.split(',').nth(1) == Some("")), "{table}");
     let (_, again) = imported("again.csv", &table);
@@ -114,7 +115,7 @@ fn commands_stand_in_the_layer_that_they_certainly_are_of() {
     assert_eq!((&report["host"], &report["timer_step_s"]), (&Value::Null, &Value::Null));
 }
 
-/// Whoever pairs by round finds no two samples of one round.
+/// Pairing by round finds no two samples of one round.
 #[test]
 fn nothing_can_pair_samples_of_blocks() {
     let (case, _) = imported("bench.json", HYPERFINE);
@@ -132,7 +133,7 @@ fn nothing_can_pair_samples_of_blocks() {
     assert!(!words.contains("Verdicts rest on"), "{page}");
 }
 
-/// Commands of hyperfine are compared as what they are, and not taken for what shows the machine.
+/// hyperfine's commands are compared as commands, and not as indicators of the machine.
 #[test]
 fn a_command_that_became_slower_is_a_regression() {
     let times = |seconds: f64| (0..20).map(|i| seconds + 1e-4 * f64::from(i * 7 % 20)).collect::<Vec<_>>();
@@ -148,7 +149,7 @@ fn a_command_that_became_slower_is_a_regression() {
     assert_eq!(ran.code, 3, "{ran}");
     assert!(ran.stderr.contains("returned of `docker run x` rises: +33"), "{ran}");
     assert!(ran.stdout.contains("Neither bare nor floor is in all runs"), "{ran}");
-    // A metric that the file has not is no question that is left open.
+    // A metric that the file lacks is not an open question.
     let back = old.dunnage.run(&format!("compare {} DIR --fail-on slower", place.display()));
     assert!(back.code == 0 && !back.stdout.contains("no data"), "{back}");
 }
@@ -178,7 +179,7 @@ fn requests_of_critest_are_verbs() {
     assert!(page.contains("dunnage has no counterpart: StatusContainer"), "{page}");
 }
 
-/// A rule that fires on an edited file overrules nothing else, and the file as it was written has none.
+/// A rule that fires on an edited file overrules only that, and does not fire on the original file.
 #[test]
 fn what_is_suspect_in_the_file_is_suspect_in_the_report() {
     let mut file: Value = serde_json::from_str(HYPERFINE).unwrap();
@@ -186,7 +187,7 @@ fn what_is_suspect_in_the_file_is_suspect_in_the_report() {
     let (_, report) = imported("bench.json", &file.to_string());
     assert_eq!(texts(&report["suspects"], "rule"), ["not what its raw data give"]);
     assert_eq!(report["suspects"][0]["labels"], serde_json::json!([file["results"][1]["command"]]));
-    // A time below zero is kept, and no time.
+    // A time below zero is kept, but not as a time.
     let mut file: Value = serde_json::from_str(HYPERFINE).unwrap();
     for name in ["mean", "median", "min", "max", "stddev"] {
         file["results"][0].as_object_mut().unwrap().remove(name);
@@ -249,7 +250,7 @@ fn nothing_is_overwritten_and_a_directory_is_no_file() {
     assert!(resumed.code == 2 && resumed.stderr.contains("was imported from hyperfine's JSON"), "{resumed}");
 }
 
-/// Text from outside is shown clean, whatever it holds, and labels are told apart.
+/// Text from outside is shown without control characters, and labels stay distinct.
 #[test]
 fn commands_control_no_terminal() {
     let evil = r#"{"results":[{"command":"\u001b[31mred\u001b]0;title\u0007\nnext","times":[0.1,0.2]},{"command":"red next","times":[0.3]},{"command":"","times":[0.1]}]}"#;
@@ -263,7 +264,7 @@ fn commands_control_no_terminal() {
     }
 }
 
-/// What was imported can be read: no run is made that nobody can look at.
+/// Every import can be read: an unreadable run is not written.
 #[test]
 fn more_than_a_run_can_hold_is_refused_before_anything_is_made() {
     let result = |number: usize| serde_json::json!({"command": format!("c{number}"), "times": [0.1, 0.2]});
@@ -287,7 +288,7 @@ fn a_pipe_is_refused_and_not_waited_for() {
     assert!(ran.code == 2 && ran.stderr.contains("is not a regular file"), "{ran}");
 }
 
-/// The name of a file may come from anybody, too.
+/// The name of a file may also come from outside.
 #[test]
 fn names_of_files_control_no_terminal() {
     let case = Case::new("evil\u{1b}[2J.json", HYPERFINE);
@@ -301,7 +302,7 @@ fn names_of_files_control_no_terminal() {
     );
 }
 
-/// Commands that a spreadsheet would take for formulas come out as texts, and back in as the same ones.
+/// Commands that a spreadsheet would take for formulas are exported as text, and imported unchanged.
 #[test]
 fn a_table_of_imported_commands_goes_there_and_back() {
     let names = ["=1+1", "@a", "-x \"quoted, twice\"", "ü; 日本語", "plain"];
@@ -324,7 +325,7 @@ fn a_table_of_imported_commands_goes_there_and_back() {
     assert_eq!(medians(&report), medians(&other));
 }
 
-/// Of what others measured, nobody here knows the order, the machine or the clock.
+/// The order, the machine and the clock of imported measurements are not known.
 #[test]
 fn a_report_of_an_import_claims_nothing_that_nobody_measured() {
     let (case, _) = imported("bench.json", HYPERFINE);

@@ -2,13 +2,14 @@
 
 use super::{Case, cells, imported, metric, texts};
 
-/// Fifty launches of 300 ms, of which one lost the zero in front of its fraction: padded behind, it would be the spike of the study.
+/// Fifty launches of 300 ms; one lost the leading zero of its fraction: padded at the end, it would be the
+/// spike of the study.
 #[test]
 fn a_lost_zero_is_named_with_both_values_and_is_no_spike() {
     let pair = |at: u64| {
         let start = 1_630_919_600_000_000_000 + at * 1_500_000_000 + 728_000_000;
         let [start, end] = [start, start + 300_000_000 + at].map(|stamp| stamp.to_string());
-        // Of the third the fraction of the end is 28 ms: `028000002`.
+        // The fraction of the third one's end is 28 ms: `028000002`.
         let end = if at == 2 { end.replacen("0280", "280", 1) } else { end };
         format!("{start},{end}\r\n")
     };

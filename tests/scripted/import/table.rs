@@ -1,4 +1,4 @@
-//! The table that dunnage exports, there and back.
+//! The table that dunnage exports, and its import.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn measured(arguments: &str) -> (String, Value) {
     (table, serde_json::from_str(&report).expect("JSON"))
 }
 
-/// What is said of every comparison, in any order.
+/// Every comparison's verdict, in any order.
 fn verdicts(report: &Value) -> Vec<String> {
     let experiments = report["experiments"].as_array().expect("experiments").iter();
     let mut all: Vec<String> = experiments
@@ -90,7 +90,7 @@ fn a_wrong_line_is_named_by_its_number() {
     }
 }
 
-/// A mark of the order of bytes and other ends of lines, as a spreadsheet writes them.
+/// A byte order mark and other line ends, as written by a spreadsheet.
 #[test]
 fn what_a_spreadsheet_does_to_lines_is_no_harm() {
     let (table, _) = measured("start -s a=fake:time=2ms --set prestate=idle --rounds 3");

@@ -1,5 +1,5 @@
-//! A run in one file: the same verdicts from it, nothing private in it, and nothing that a stranger's file could
-//! do to whoever unpacks it.
+//! A run in one file: it gives the same verdicts, contains nothing private, and a file from outside cannot
+//! harm the user who unpacks it.
 
 use crate::dunnage;
 mod planted;
@@ -25,14 +25,14 @@ fn packed(dunnage: &Dunnage, options: &str) -> PathBuf {
     dunnage.directory().with_extension("dunnage")
 }
 
-/// What the archive holds, as text.
+/// The content of the archive, as text.
 fn inside(pack: &Path) -> String {
     let mut text = String::new();
     GzDecoder::new(fs::File::open(pack).unwrap()).read_to_string(&mut text).unwrap();
     text
 }
 
-/// A report without what a pack takes out.
+/// A report without the parts that a pack removes.
 fn comparable(dunnage: &Dunnage, place: &str) -> serde_json::Value {
     let ran = dunnage.run(&format!("report {place} --format json"));
     assert_eq!(ran.code, 0, "{ran}");
@@ -66,14 +66,14 @@ fn a_pack_gives_the_report_that_the_run_gives() {
     let ran = dunnage.run("unpack DIR.dunnage -o DIR.again");
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(own, comparable(&dunnage, "DIR.again"));
-    // Every sample too, not only what was made of them.
+    // Every sample too, not only the results.
     let rows = |place: &str| {
         let table = dunnage.run(&format!("report {place} --format csv")).stdout;
         let host = |line: &str| line.splitn(3, ',').last().map(str::to_owned);
         table.lines().map(|line| host(line).unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(rows("DIR"), rows("DIR.dunnage"));
-    // What was clean stays as it is: the same run gives the same bytes.
+    // Clean content does not change: the same run gives the same bytes.
     let ran = dunnage.run("pack DIR.again -o DIR.twice");
     assert_eq!(ran.code, 0, "{ran}");
     let files = |pack: &str| inside(&dunnage.directory().with_extension(pack)).split_off(1536);
@@ -113,7 +113,7 @@ fn change(path: &Path, make: impl FnOnce(&mut serde_json::Value)) {
     fs::write(path, value.to_string()).unwrap();
 }
 
-/// What is private by its place in one file is private in the words of engines and predictions too.
+/// Private values are also removed from the words of engines and from predictions.
 #[test]
 fn images_dropped_tags_and_predictions_tell_nothing_elsewhere() {
     let dunnage = Dunnage::new();
@@ -154,13 +154,13 @@ fn images_dropped_tags_and_predictions_tell_nothing_elsewhere() {
     let text = inside(&dunnage.directory().with_extension("dunnage"));
     let found = text.lines().find(|line| line.contains("acme") || line.contains("payroll"));
     assert_eq!(found, None);
-    // The prediction still speaks of a subject of the run.
+    // The prediction still names a subject of the run.
     let ran = dunnage.run("report DIR.dunnage");
     assert!(ran.code == 0 && ran.stdout.contains("a < docker:image=image1"), "{ran}");
     assert!(!ran.stdout.contains("was not measured"), "{ran}");
 }
 
-/// Commands that others measured are labels of an import, and may hold what a command of ours may.
+/// Imported commands are labels, and may contain the same secrets as dunnage's own commands.
 #[test]
 fn an_import_is_packed_without_the_secrets_of_its_commands() {
     let dunnage = Dunnage::new();
@@ -180,7 +180,7 @@ fn an_import_is_packed_without_the_secrets_of_its_commands() {
     assert!(ran.code == 0 && ran.stdout.contains("curl --token value"), "{ran}");
 }
 
-/// What has become one text in two places would make a pack that nobody can read.
+/// Two texts that become the same would make an unreadable pack.
 #[test]
 fn a_pack_that_could_not_be_read_is_not_written() {
     let dunnage = Dunnage::new().with("SUDO_USER", "mathilda");
@@ -199,7 +199,7 @@ fn a_pack_that_could_not_be_read_is_not_written() {
 fn what_is_left_is_found_and_refused() {
     let dunnage = Dunnage::new();
     packed(&dunnage, "");
-    // A name of a counter is none of the texts that are cleaned.
+    // The name of a counter is not one of the texts that are cleaned.
     let samples = dunnage.directory().join("samples.jsonl");
     let text = fs::read_to_string(&samples).unwrap().replacen("\"first\":", "\"mathilda\":", 1);
     fs::write(&samples, text).unwrap();
@@ -224,7 +224,7 @@ fn nothing_is_overwritten_without_being_told() {
     assert_ne!(before, fs::read(&pack).unwrap());
     let ran = dunnage.run("unpack DIR.dunnage -o DIR");
     assert!(ran.code == 2 && ran.stderr.contains("not empty"), "{ran}");
-    // A link stands for whatever else is no file of its own: a device of the machine, a pipe.
+    // A link represents everything that is not a regular file: a device, a pipe.
     let link = dunnage.directory().with_file_name("link.dunnage");
     std::os::unix::fs::symlink("nowhere", &link).expect("a link");
     let ran = dunnage.run(&format!("pack DIR -o {} --force", link.display()));
@@ -255,7 +255,7 @@ fn a_damaged_run_is_packed_as_damaged_as_it_is() {
     assert_eq!(own, comparable(&dunnage, "DIR.dunnage"));
 }
 
-/// An entry of an archive as a stranger may write it.
+/// An entry of an archive from outside.
 struct Entry {
     name: String,
     kind: tar::EntryType,
@@ -296,7 +296,7 @@ fn manifest(version: u32, files: &[(&str, &[u8])]) -> Entry {
     file("pack.json", text.to_string().as_bytes())
 }
 
-/// What a pack of this run holds, for a stranger to change.
+/// The content of a pack of this run, for manipulation.
 fn parts(dunnage: &Dunnage) -> [Vec<u8>; 3] {
     assert_eq!(dunnage.run(RUN).code, 0);
     ["env.json", "plan.json", "samples.jsonl"].map(|name| fs::read(dunnage.directory().join(name)).unwrap())
@@ -379,7 +379,7 @@ fn a_strangers_archive_is_refused_and_leaves_nothing() {
         );
     }
     assert!(!Path::new("/tmp/escaped").exists());
-    // The same files as they should be are taken.
+    // The same files, unchanged, are accepted.
     fs::write(dunnage.directory().with_extension("dunnage"), archive(&good())).unwrap();
     let ran = dunnage.run("report DIR.dunnage");
     assert_eq!(ran.code, 0, "{ran}");

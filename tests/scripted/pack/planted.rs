@@ -1,5 +1,5 @@
-//! Does anything private survive a pack, wherever in a run it stands? Every text of a run in its turn is given a name of
-//! a host, of a person, a path and the value of a variable. What is packed then holds none of them, or nothing is packed.
+//! Nothing private survives a pack, anywhere in a run. Each text of a run in turn gets the name of a host, of
+//! a user, a path and the value of a variable. Then the pack contains none of them, or it is refused.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ const PERSON: &str = "mathilda";
 const PATH: &str = "/srv/vault/ledger";
 const VARIABLE: &str = "sesame-open-wide";
 
-/// A run of every kind of line: samples, failures with words of an engine, facts, predictions, tags.
+/// A run with every kind of line: samples, failures with words of an engine, facts, predictions, tags.
 fn run() -> Dunnage {
     let dunnage = Dunnage::new().with("SUDO_USER", PERSON).with("DEPLOY_TOKEN", VARIABLE);
     let mut command = dunnage.command(
@@ -39,7 +39,7 @@ fn change(dunnage: &Dunnage, file: &str, change: impl Fn(&str) -> String) {
     fs::write(path, change(&text)).expect("it is ours");
 }
 
-/// The places of texts, as pointers: of those that differ by an index alone the first.
+/// The places of texts, as pointers: of those that differ only by an index, the first.
 fn places(value: &Value, at: &str, into: &mut Vec<String>) {
     match value {
         Value::String(_) => into.push(at.to_owned()),
@@ -54,7 +54,7 @@ fn places(value: &Value, at: &str, into: &mut Vec<String>) {
     }
 }
 
-/// What a place is called where indices do not matter.
+/// The name of a place without indices.
 fn kind(place: &str) -> String {
     let part = |part: &str| {
         if part.bytes().all(|byte| byte.is_ascii_digit()) { "*".into() } else { part.to_owned() }
@@ -62,7 +62,7 @@ fn kind(place: &str) -> String {
     place.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-/// A line of a file, or the whole of one that is no list of lines, with a text in one place of it.
+/// One place of a text in a line of a file, or in the whole of a file without lines.
 struct Place {
     file: &'static str,
     line: usize,
@@ -87,7 +87,7 @@ fn all_places(dunnage: &Dunnage) -> Vec<Place> {
     all
 }
 
-/// Appends words to the text in a place; the rest of the file stays as it is.
+/// Appends words to the text in a place; the rest of the file does not change.
 fn plant(text: &str, place: &Place, planted: &str) -> String {
     let put = |part: &str| {
         let mut value: Value = serde_json::from_str(part).expect("JSON");
@@ -98,7 +98,7 @@ fn plant(text: &str, place: &Place, planted: &str) -> String {
     match place.file {
         "samples.jsonl" => {
             let line = |(index, line): (usize, &str)| match index == place.line {
-                // The first name of a line says what it is.
+                // The first name in a line identifies its kind.
                 true => in_the_order_of(line, &put(line)),
                 false => line.to_owned(),
             };
@@ -108,7 +108,7 @@ fn plant(text: &str, place: &Place, planted: &str) -> String {
     }
 }
 
-/// An object with its names in the order that another text of it has.
+/// An object with its names in the order of another text of it.
 fn in_the_order_of(line: &str, value: &Value) -> String {
     let Value::Object(all) = value else { return value.to_string() };
     let mut names: Vec<&String> = all.keys().collect();
@@ -128,9 +128,9 @@ fn nothing_private_survives_a_pack_wherever_it_stands() {
     for place in &places {
         let file = dunnage.directory().join(place.file);
         let before = fs::read_to_string(&file).expect("a file");
-        // A path is private by its form alone; the other words are looked for too, and could hide that.
-        // What a fact about the machine or a tag that stays says is no secret of the environment's: CI has its commit
-        // there; and many a host and its first user are called as their distribution.
+        // A path is private by its form alone; the search for the other words could hide that. Facts about
+        // the machine and kept tags are not secrets of the environment: CI has its commit there; and many
+        // hosts and their first users are named after their distribution.
         let is_said = ["/machine/", "/tags/"].iter().any(|front| place.pointer.starts_with(front));
         let all = match place.pointer.as_str() {
             "/machine/distribution" => PATH.to_owned(),
@@ -154,7 +154,7 @@ fn nothing_private_survives_a_pack_wherever_it_stands() {
         }
         fs::write(&file, before).expect("it is ours");
     }
-    // Most places bear a text that anybody may have written; a pack of them is made, not refused.
+    // Most places can have arbitrary text; a pack of them is made, not refused.
     assert!(packed.len() > 40, "{} of {} were packed: {packed:?}", packed.len(), places.len());
 }
 

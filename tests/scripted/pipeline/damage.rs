@@ -1,4 +1,4 @@
-//! Does a damaged run directory give what is readable, or one clear error?
+//! A damaged run directory gives its readable part, or one clear error.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ fn damage(dunnage: &Dunnage, file: &str, change: impl Fn(String) -> String) {
     fs::write(&path, change(text)).expect("the file is ours");
 }
 
-/// One line that says what is wrong, on standard error; with a hint where there is something to do.
+/// One line with the error on standard error; with a hint if something can be done.
 fn refused(ran: &Ran, words: &str, hint: Option<&str>) {
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{ran}");
     assert!(ran.stderr.starts_with("error: ") && ran.stderr.matches("error: ").count() == 1, "{ran}");
@@ -66,7 +66,7 @@ fn a_damaged_line_in_the_middle_is_counted_and_the_rest_read() {
     assert_eq!(dunnage.run("report DIR").code, 0);
 }
 
-/// A pipe has nobody who writes, and what is read into memory has a length.
+/// A pipe may have no writer, and what is read into memory must have a length.
 #[test]
 fn only_regular_files_of_some_length_are_read() {
     let within = format!("timeout 20 {}", env!("CARGO_BIN_EXE_dunnage"));
@@ -171,7 +171,7 @@ fn a_run_without_samples_has_no_pictures_and_says_so() {
         assert!(ran.stderr.contains("\n\nhint: "), "{ran}");
         assert!(!pictures.exists(), "{format}");
     }
-    // The others say so in their own way, with the same code.
+    // The other formats report it in their own way, with the same code.
     for format in ["terminal", "md", "json", "html", "csv"] {
         let ran = dunnage.run(&format!("report DIR --format {format}"));
         assert!(ran.code == 4 && !ran.stdout.is_empty(), "{format}: {ran}");

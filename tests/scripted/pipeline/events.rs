@@ -1,4 +1,4 @@
-//! Is the event stream complete, and nothing else on standard output?
+//! The event stream is complete, and standard output has nothing else.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ fn every_round_and_cell_has_its_beginning_and_end() {
     let events: Vec<Value> =
         ran.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let count = |name: &str| events.iter().filter(|event| event["event"] == name).count();
-    // Two subjects and a twin in two settings; a round to warm up.
+    // Two subjects and a twin in two settings; one round to warm up.
     assert_eq!([count("round begins"), count("round ends")], [6, 6], "{ran}");
     assert_eq!([count("cell begins"), count("cell ends")], [36, 36], "{ran}");
     let ends = || events.iter().filter(|event| event["event"] == "cell ends");

@@ -1,4 +1,4 @@
-//! Are planted effects of factors found by a run of a plan file, counted in the family, and told?
+//! Planted effects of factors are found by a run of a plan file, counted in the family, and reported.
 
 use std::fs;
 
@@ -7,8 +7,8 @@ use dunnage::verdict::{self, Verdict};
 
 use crate::dunnage::Dunnage;
 
-/// A plan file with all combinations of three factors, in which c costs 100 ms, a 30 ms, and b 20 ms where c
-/// is high; `rest` stands at its end.
+/// A plan file with all combinations of three factors; c costs 100 ms, a 30 ms, and b 20 ms if c is high;
+/// `rest` is appended.
 fn plan(rounds: usize, extra: &str, rest: &str) -> String {
     let level = |place: usize, bit: usize| if place >> bit & 1 == 1 { "high" } else { "low" };
     let subject = |place: usize| {
@@ -115,12 +115,12 @@ fn a_subject_of_the_factorial_that_does_not_work_stops_the_run() {
     .with("PATH", "/nowhere");
     let ran = dunnage.run("run --plan DIR.toml -o DIR");
     assert_eq!(ran.code, 4, "{ran}");
-    // One reason is told once, with all that it concerns.
+    // A reason is reported once, with all subjects that it applies to.
     let words = "error: a factorial needs every combination, and some are not available: ";
     let error =
         ran.stderr.lines().find_map(|line| line.strip_prefix(words)).unwrap_or_else(|| panic!("{ran}"));
     let mut reasons: Vec<&str> = error.split("; ").filter_map(|one| Some(one.split_once(": ")?.1)).collect();
-    // As this machine has them somewhere else or not at all.
+    // This machine may have them in another directory or not at all.
     let is_one =
         |reason: &&str| *reason == "not installed" || reason.starts_with("not installed in `$PATH`, but in ");
     assert!(reasons.iter().all(is_one) && ran.stderr.contains("hint: "), "{ran}");

@@ -1,5 +1,4 @@
-//! The whole way from the command line to verdicts, on subjects that follow a script: exact, and
-//! without engines.
+//! From the command line to verdicts, on scripted subjects: exact, and without engines.
 
 mod damage;
 mod events;

@@ -1,5 +1,4 @@
-//! Is a plan file the command line that it stands for, and is what is wrong in one told with its
-//! line?
+//! A plan file means the same as its command line, and errors in one are reported with the line.
 
 use std::fs;
 
@@ -62,7 +61,7 @@ fn what_the_command_line_says_replaces_what_the_file_says() {
     let json = dunnage.run("report DIR --format json");
     let report: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
     assert_eq!(report["tags"]["commit"], "9f");
-    // A quick run takes the place of the rounds, not of the settings that the file chose.
+    // `--quick` overrides the rounds, not the settings that the file chose.
     let quick = dunnage.run("plan --plan DIR.toml --quick");
     assert!(quick.stdout.contains("settings     prestate=primed\n"), "{quick}");
     assert!(!quick.stdout.contains("rounds       12 "), "{quick}");

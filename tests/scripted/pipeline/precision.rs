@@ -1,4 +1,4 @@
-//! Does a run for a precision find its rounds by a pilot, keep it apart, and say what became of it?
+//! A run for a precision determines its rounds by a pilot, keeps the pilot separate, and reports the result.
 
 use dunnage::record;
 use dunnage::verdict;
@@ -78,7 +78,7 @@ fn a_precision_that_an_hour_does_not_reach_is_capped_aloud() {
     );
 }
 
-/// Both are ten times as noisy in their first launches, of which the pilot takes all, as in their later ones.
+/// Both are ten times as noisy in their first launches, all of which are in the pilot, as in later ones.
 const SETTLING: &str = "run start -s a=fake:time=1ms,noise=2,settles=20 -s b=fake:time=1.3ms,noise=2,settles=20 \
                         --set prestate=idle --precision 5% --seed 7 -o DIR";
 
@@ -98,7 +98,7 @@ fn a_run_ends_at_the_first_look_at_which_its_precision_is_reached() {
     ] {
         assert!(ran.stderr.contains(&told), "{told}\n{ran}");
     }
-    // Every interval has a third of the error that it would have without looks.
+    // Every interval has a third of the error that it would have without interim looks.
     let analysis = verdict::analyse(&run);
     let level = 0.05 / (3 * run.plan.verdicts_of("start").expect("verdicts").asked) as f64;
     let asked = analysis.findings.iter().find(|one| one.about.subject == "b").expect("a comparison");
@@ -118,7 +118,7 @@ fn a_run_ends_at_the_first_look_at_which_its_precision_is_reached() {
     );
     let resumed = dunnage.run("resume DIR");
     assert!(resumed.code == 0 && resumed.stderr.contains("is complete"), "{resumed}");
-    // A pack ends where its run did.
+    // The pack's run ends at the same point.
     let packed = dunnage.run("pack DIR -o DIR.pack");
     assert_eq!(packed.code, 0, "{packed}");
     let pack = record::open(&dunnage.directory().with_extension("pack")).expect("a pack");

@@ -1,4 +1,4 @@
-//! Does a run that was cut off go on to its end?
+//! An interrupted run can be resumed to its end.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use crate::dunnage::Dunnage;
 
 const RUN: &str = "run start -s a=fake -s b=fake:time=1.2ms --rounds 20 --seed 7 -o DIR";
 
-/// Every round is there, once, and every cell of it has a value.
+/// Every round is there once, and every cell of it has a value.
 fn assert_complete(dunnage: &Dunnage, rounds: usize) {
     let recorded = record::load(&dunnage.directory()).expect("a run directory");
     assert_eq!(recorded.complete_rounds(), rounds);

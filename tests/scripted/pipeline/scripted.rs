@@ -1,4 +1,4 @@
-//! Are planted effects found, and planted faults told?
+//! Planted effects are found, and planted faults reported.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn analysed(dunnage: &Dunnage, subjects: &str) -> (record::Recorded, Analysis) {
     ended(dunnage, subjects, 0)
 }
 
-/// One that ends with this exit code.
+/// A run that ends with this exit code.
 fn ended(dunnage: &Dunnage, subjects: &str, code: i32) -> (record::Recorded, Analysis) {
     let ran = dunnage.run(&format!("run start {subjects} --rounds 20 --seed 7 -o DIR"));
     assert_eq!(ran.code, code, "{ran}");
@@ -42,7 +42,7 @@ fn planted_effects_get_their_verdicts() {
     assert_eq!(found("slower"), ["slower", "slower"]);
     assert_eq!(found("faster"), ["faster", "faster"]);
     assert_eq!(found("unclear"), ["undecided", "undecided"]);
-    // With 3 % of noise on the other side, 20 rounds do not show that 3 % of difference are too much.
+    // With 3 % of noise on the other side, 20 rounds cannot show that a difference of 3 % is too much.
     assert!(found("same").iter().all(|word| ["same", "undecided"].contains(word)), "{:?}", found("same"));
     assert!(analysis.suspects.is_empty(), "{:?}", analysis.suspects);
 }
@@ -59,7 +59,8 @@ fn equal_subjects_are_the_same() {
 fn failures_are_rows_and_the_other_cells_go_on() {
     let (recorded, analysis) = analysed(&Dunnage::new(), "-s a=fake -s b=fake:fail=5");
     let failed = recorded.failures.iter().filter(|row| matches!(row.cause, Cause::Failed(_))).count();
-    // Two trials, then three launches in each of 21 rounds; a failed first one saves the second.
+    // Two trials, then three launches in each of 21 rounds; if the first one fails, the second one is
+    // skipped.
     assert!((10..=13).contains(&failed), "{failed} failures");
     assert_eq!(recorded.complete_rounds(), 20);
     let is_told =
@@ -112,7 +113,8 @@ fn a_subject_that_is_not_as_asked_is_not_measured() {
     assert_eq!(checked.code, 1, "{checked}");
 }
 
-/// Part of what was asked for is missing, also for a program that reads events; where all of it is, that is another code.
+/// Part of what was asked for is missing, also for a program that reads events; if everything is missing, the
+/// code is different.
 #[test]
 fn a_subject_that_failed_in_every_cell_is_exit_code_6() {
     for (subjects, code) in
@@ -131,7 +133,7 @@ fn a_subject_that_failed_in_every_cell_is_exit_code_6() {
     }
 }
 
-/// As when a daemon goes away in mid-run.
+/// As if a daemon disappeared during the run.
 #[test]
 fn a_subject_that_failed_in_most_samples_is_exit_code_6_and_its_failure_is_told_once() {
     let ran = Dunnage::new().run("run start -s a=fake -s b=fake:hang=12 --rounds 12 --seed 1 -o DIR");
@@ -141,7 +143,7 @@ fn a_subject_that_failed_in_most_samples_is_exit_code_6_and_its_failure_is_told_
     assert!(told().count() == 2 && told().next_back().unwrap().starts_with("2 times, first in "), "{ran}");
 }
 
-/// A run without `-s` asks for what works here, and that is to be there in the end.
+/// A run without `-s` asks for what works here, which must be complete in the end.
 #[test]
 fn a_subject_that_was_found_and_failed_is_missing_too() {
     let dunnage = Dunnage::new();
@@ -168,7 +170,7 @@ fn samples_that_cannot_be_shown_have_a_place() {
     assert_eq!(dunnage.run("report DIR").code, 0);
 }
 
-/// A log holds what matters and not every round.
+/// A log contains what matters and not every round.
 #[test]
 fn without_a_terminal_twenty_lines_tell_how_far_it_is() {
     for (rounds, lines) in [(200, 21), (20, 21), (3, 4)] {
@@ -218,7 +220,7 @@ fn the_same_seed_gives_the_same_samples() {
     assert!(one.len() > 20 * 6, "{} lines", one.len());
 }
 
-/// The lines of the samples without what the machine's clock and state put into them.
+/// The lines of the samples without the influence of the machine's clock and state.
 fn without_clock(directory: &Path) -> Vec<serde_json::Value> {
     let text = std::fs::read_to_string(directory.join("samples.jsonl")).expect("samples");
     let lines = text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON"));

@@ -1,4 +1,4 @@
-//! Is a launch that takes ten times as long told with what was going on then?
+//! A launch that takes ten times as long is reported with the machine's activity at that time.
 
 use std::fs;
 
@@ -10,14 +10,14 @@ use crate::dunnage::Dunnage;
 const RUN: &str =
     "run start -s a=fake:noise=1 -s c=fake:noise=1,spike=11 --set prestate=idle --rounds 30 --seed 7 -o DIR";
 
-/// The samples far from the others, as other programs read them.
+/// The samples far from the others, in JSON.
 fn spikes(dunnage: &Dunnage) -> Value {
     let shown = dunnage.run("report DIR --format json").stdout;
     serde_json::from_str::<Value>(&shown).expect("JSON")["experiments"][0]["spikes"].take()
 }
 
-/// Writes down what the machine did in each round that counts, from 1: which share of CPU time was stolen, and how many
-/// other containers ran.
+/// Records the machine's activity in each counted round, from 1: the share of stolen CPU time, and the number
+/// of other running containers.
 fn disturb(dunnage: &Dunnage, did: impl Fn(u64) -> (f64, u64)) {
     let path = dunnage.directory().join("samples.jsonl");
     let text = fs::read_to_string(&path).expect("samples");
@@ -45,7 +45,8 @@ fn a_spike_is_told_with_what_the_machine_did_and_a_quiet_one_with_nothing() {
         .map(|one| one["round"].as_u64().unwrap())
         .collect();
     assert!((2..=3).contains(&rounds.len()), "{found:#}");
-    // The first far one was taken in a round with steal and another container, all others in quiet ones.
+    // The first distant sample was taken in a round with steal and another container, all others in quiet
+    // ones.
     disturb(&dunnage, |round| if round == rounds[0] { (0.3, 1) } else { (0.001, 0) });
     let found = spikes(&dunnage);
     let differs = |spike: usize| found["samples"][spike]["differs"].as_array().unwrap().clone();
@@ -69,7 +70,7 @@ fn a_spike_is_told_with_what_the_machine_did_and_a_quiet_one_with_nothing() {
     ] {
         assert!(words.contains(expected), "{expected}\n{shown}");
     }
-    // Tables of a terminal are as wide as it is, so what they hold is looked at elsewhere.
+    // Tables in a terminal depend on its width, so their content is tested in another format.
     let page = dunnage.run("report DIR --format md").stdout;
     assert!(page.contains("standard deviation") && page.contains("Values far from the others"), "{page}");
 }
@@ -78,7 +79,7 @@ fn a_spike_is_told_with_what_the_machine_did_and_a_quiet_one_with_nothing() {
 fn where_the_machine_is_as_always_nothing_differs() {
     let dunnage = Dunnage::new();
     assert_eq!(dunnage.run(RUN).code, 0);
-    // A near miss: every round is as bad.
+    // A near miss: every round is equally disturbed.
     disturb(&dunnage, |_| (0.3, 1));
     let found = spikes(&dunnage);
     for spike in found["samples"].as_array().expect("spikes") {

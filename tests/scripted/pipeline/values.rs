@@ -1,4 +1,4 @@
-//! Does every kind of value that a sample can hold come through: a rate of which more is better, a distribution, a file?
+//! Every kind of value in a sample is reported: a rate of which more is better, a distribution, a file.
 
 use std::fs;
 
@@ -23,7 +23,7 @@ fn words_follow_the_direction_of_each_metric() {
         };
         analysis.findings.iter().find(is_it).expect("a finding")
     };
-    // Half as many bytes in a second are slower, as twice the latency is.
+    // Half as many bytes in a second are slower, as is twice the latency.
     let throughput = found("throughput");
     assert!(throughput.difference.unwrap().value < -4e8, "{throughput:?}");
     assert_eq!((throughput.kind(), found("latency_p99").kind()), (Kind::Slower, Kind::Slower));
@@ -43,7 +43,7 @@ fn words_follow_the_direction_of_each_metric() {
         serde_json::from_str(&dunnage.run("report DIR --format json").stdout).unwrap();
     let metric = &file["experiments"][0]["metrics"][0];
     assert_eq!((&metric["unit"], &metric["better"]), (&"bytes/s".into(), &"more".into()));
-    // No list that people see holds what is there for tests.
+    // Lists for users do not include items that exist for tests.
     assert!(!dunnage.run("list experiments").stdout.contains("scripted"));
     let lists: serde_json::Value =
         serde_json::from_str(&dunnage.run("list --format json").stdout).expect("JSON");
@@ -87,7 +87,7 @@ fn distributions_and_files_travel_with_their_samples() {
     // Two subjects and their twins of the baseline's layer, with a round to warm up.
     let run = record::load(&again).unwrap();
     assert_eq!(samples, run.plan.cells.len() * 15);
-    // A private word in a file keeps the pack at home, with the place where it stands.
+    // A private word in a file prevents the pack, and its place is reported.
     let trace = fs::read_dir(dunnage.directory().join("artefacts")).unwrap().next().unwrap().unwrap().path();
     fs::write(&trace, "opened a file of tulips\n").unwrap();
     let ran = dunnage.run("pack DIR -o DIR.refused --private tulips");
@@ -108,8 +108,8 @@ fn a_line_that_names_a_file_elsewhere_or_a_broken_distribution_is_damaged() {
     assert_eq!(record::load(&dunnage.directory()).unwrap().damaged, 2);
 }
 
-/// Entries that take a fifth of 10 ms, of which half is CPU time of the client and a fifth that of the engine, as
-/// scripted; a hundred containers, each checked every ten seconds, are ten a second.
+/// Entries that take a fifth of 10 ms; half of that is CPU time of the client and a fifth that of the engine,
+/// as scripted; a hundred containers, each checked every ten seconds, are ten checks a second.
 #[test]
 fn health_checks_cost_what_entries_cost_times_their_rate() {
     let dunnage = Dunnage::new();

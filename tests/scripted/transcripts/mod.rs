@@ -1,8 +1,8 @@
-//! The command line as a person meets it: transcripts that are tests and documentation at once.
+//! The command line as a user sees it: transcripts that are tests and documentation at once.
 //!
-//! In a transcript `$ ` begins a command, `! ` a line of standard error, `? ` the exit code where
-//! it is not 0; every other line up to the next command is standard output. `[..]` stands for
-//! anything within a line, a line `[...]` for any lines. Made anew by the same test with `DUNNAGE_TEST_TRANSCRIPTS=write`.
+//! In a transcript `$ ` begins a command, `! ` a line of standard error, `? ` the exit code if it is not 0;
+//! every other line up to the next command is standard output. `[..]` matches anything within a line, a line
+//! `[...]` matches any lines. The same test writes them again with `DUNNAGE_TEST_TRANSCRIPTS=write`.
 
 use crate::dunnage;
 
@@ -38,10 +38,10 @@ fn write(text: &mut String, command: &str, ran: &Ran) {
     }
 }
 
-/// The line of a transcript that stands for any lines.
+/// The line of a transcript that matches any lines.
 const ANY_LINES: &str = "[...]";
 
-/// What differs from machine to machine.
+/// Removes what differs from machine to machine.
 fn without_paths(dunnage: &Dunnage, text: &str) -> String {
     text.replace(&dunnage.directory().display().to_string(), "DIR")
 }

@@ -1,5 +1,5 @@
-//! What is made of a person's command: its fixed and proportional cost, and what the way of its output costs, each of its own
-//! setting.
+//! The analysis of a user's command: its fixed and proportional cost, and the cost of its output path, each
+//! in its own setting.
 
 use dunnage::experiment::Setting;
 use dunnage::plan::{self, Layer, Request};
@@ -13,7 +13,7 @@ use dunnage::verdict::{ExperimentTable, analyse};
 use super::ROUNDS;
 use crate::planted::{entry, recorded, request};
 
-/// A run of commands of one and three seconds, of which crun takes more by this.
+/// A run of commands of one and three seconds, which take this much longer on crun.
 fn run(keys: &[(&str, &[&str])], more: fn(&Setting, f64) -> f64) -> Recorded {
     let mut subjects =
         [("bare", Layer::Bare), ("crun", Layer::Runtime)].map(|(name, layer)| entry(name, layer));
@@ -123,7 +123,7 @@ fn the_way_of_the_output_has_its_price_where_both_ways_were_measured() {
     for (row, planted) in crun.iter().zip([1.0, 3.0]) {
         assert!(row.1[0] == 5e6 && (row.1[1] - planted).abs() < 2e-4, "{row:?}");
     }
-    // No line goes through both of them.
+    // No line is possible through both of them.
     assert_eq!(rows(&table(&run_of_both, "fixed-and-proportional").unwrap()).len(), 2);
     assert!(table(&run(&[], |_, _| 0.3), "way-out").is_none());
 }
@@ -142,7 +142,7 @@ fn an_empty_page_cache_has_its_price_where_both_were_measured() {
     assert!(told.clone().count() == 2 && told.clone().all(|sentence| says(sentence)), "{:?}", table.summary);
 }
 
-/// A user's command is a job itself, or a part of one that waits for it once.
+/// A user's command is itself a job, or part of one that waits for it once.
 #[test]
 fn what_a_command_adds_is_a_share_of_a_job_too() {
     let run = run(&[], |_, _| 0.72);

@@ -1,4 +1,4 @@
-//! Whether all verdicts of an experiment together keep their level.
+//! All verdicts of an experiment together keep their level.
 
 use dunnage::experiment::Weight;
 use dunnage::plan::{self, Entry, Layer, Precision, Request, Role};
@@ -9,7 +9,8 @@ use dunnage::verdict::{Finding, analyse, precision};
 
 use crate::planted::{entry, recorded, request};
 
-/// A run of two experiments in which every subject is the same under another name, and all values are independent.
+/// A run of two experiments in which every subject is the same under another name, and all values are
+/// independent.
 fn of_the_same(seed: u64, rounds: usize) -> Recorded {
     let same =
         |name: &str| Entry { offers: Need::ALL.to_vec(), ..entry(&format!("{name}=fake"), Layer::Engine) };
@@ -39,15 +40,15 @@ fn alarmed(run: &Recorded, role: Role) -> [bool; 2] {
     })
 }
 
-/// The run as it was after so many rounds.
+/// The run after this many rounds.
 fn after(run: &Recorded, rounds: usize) -> Recorded {
     let mut run = run.clone();
     run.contexts[run.plan.warmups + rounds..].fill(None);
     run
 }
 
-/// Runs for a precision that end at the first look at which it is reached: whichever that is, each family keeps its level.
-/// With 300 runs and a true level of 5 %, more than 28 alarms have a probability below 0.1 %.
+/// Runs for a precision that end at the first look at which it is reached: at every look, each family keeps
+/// its level. With 300 runs and a true level of 5 %, more than 28 alarms have a probability below 0.1 %.
 #[test]
 fn each_family_keeps_its_level_whichever_look_ends_the_run() {
     const RUNS: u64 = 300;
@@ -72,8 +73,9 @@ fn each_family_keeps_its_level_whichever_look_ends_the_run() {
     assert!(alarms.iter().sum::<usize>() > 0, "a rule that never speaks keeps every level");
 }
 
-/// Runs in which anything differs that does not, by experiment and kind of comparison. With 300 runs and a true level of
-/// 5 %, more than 28 alarms have a probability below 0.1 %; with none at all the test would see nothing.
+/// The number of runs with false differences, by experiment and kind of comparison. With 300 runs and a true
+/// level of 5 %, more than 28 alarms have a probability below 0.1 %; with none at all the test would show
+/// nothing.
 #[test]
 fn each_family_keeps_its_level_whatever_else_is_in_the_run() {
     const RUNS: u64 = 300;

@@ -1,5 +1,5 @@
-//! Verdicts on planted data whose truth is known. Each rule about suspects and each warning has a case in which it
-//! fires and a near miss in which it must not.
+//! Verdicts on planted data with known truth. Each rule on suspects and each warning has a case in which it
+//! fires and a near miss in which it does not.
 
 mod command;
 mod family;
@@ -21,7 +21,7 @@ const RETURNED: usize = 0;
 const FIRST: usize = 1;
 const GONE: usize = 2;
 
-/// What is asked for: `start`, idle, of these subjects.
+/// The request: `start`, idle, of these subjects.
 fn asked(subjects: &[(&str, Layer, f64)]) -> Request {
     let subjects = subjects.iter().map(|(name, layer, _)| entry(name, *layer)).collect();
     let chosen = vec![("prestate".into(), vec!["idle".into()])];
@@ -73,7 +73,7 @@ fn change(run: &mut Recorded, label: &str, metric: usize, round: usize, value: f
     run.series[cell].values[metric][round] = value;
 }
 
-/// Whether there is a warning of this kind that says so.
+/// Whether there is a warning of this kind with these words.
 fn warns(analysis: &Analysis, kind: &str, words: &str) -> bool {
     analysis.warnings.iter().any(|one| one.kind == kind && one.seen.contains(words))
 }
@@ -119,7 +119,8 @@ fn the_floor_explains_its_share_of_what_stands_above_it() {
     assert!((share.share.value - 0.15).abs() < 0.005, "{share:?}");
 }
 
-/// The floor that goes a runtime's way into its cgroups is the one that counts, and what the other way saves is told.
+/// The floor that enters its cgroups as the runtime does is used, and the saving of the other way is
+/// reported.
 #[test]
 fn the_kernels_share_is_that_of_the_floor_that_does_as_the_runtime() {
     let share = |subjects: &[(&str, Layer, f64)], label: &str| {
@@ -151,7 +152,10 @@ fn the_kernels_share_is_that_of_the_floor_that_does_as_the_runtime() {
     assert_eq!(share(&all, "docker").1, [""; 0]);
     let (floor, unlike, value, shown) = share(&[&all[..2], &all[3..]].concat(), "crun");
     assert_eq!((floor.as_str(), unlike), ("floor", vec!["cgroup", "overlay"]));
-    assert!((value - 0.15).abs() < 0.01 && shown.contains("`floor:cgroup=procs` does it their way"), "{shown}");
+    assert!(
+        (value - 0.15).abs() < 0.01 && shown.contains("`floor:cgroup=procs` does it their way"),
+        "{shown}"
+    );
     let like = [&all[..], &[("floor:cgroup=procs,overlay=off", Layer::Floor, 8.0)]].concat();
     assert_eq!(share(&like, "crun").0, "floor:cgroup=procs,overlay=off");
 }

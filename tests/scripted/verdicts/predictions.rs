@@ -1,4 +1,5 @@
-//! Predictions on planted data: what holds, what does not, and what stays open; and which pairs they add to a plan.
+//! Predictions on planted data: which hold, which do not, and which stay open; and the pairs that they add to
+//! a plan.
 
 use dunnage::plan::prediction::Written;
 use dunnage::plan::{self, Layer, Prediction, Relation, Request};
@@ -8,7 +9,7 @@ use dunnage::verdict::analyse;
 
 use super::{RETURNED, ROUNDS, asked, change, planted};
 
-/// The same under predictions, which must be there before anything is measured.
+/// The same with predictions, which must exist before anything is measured.
 fn predicted(subjects: &[(&str, Layer, f64)], noise: f64, predictions: &[&str]) -> Recorded {
     let mut run = planted(subjects, noise);
     let read = |text: &&str| Prediction::of(&Written::parse(text).unwrap(), &["start"]).unwrap();
@@ -79,7 +80,7 @@ fn pairs_that_only_a_prediction_needs_are_compared_and_counted() {
     assert_eq!(added.relation, Relation::Predicted);
     let label = |index: usize| with.subjects[index].label.as_str();
     assert_eq!((label(added.subject), label(added.against)), ("docker", "floor"));
-    // One setting, three metrics that are decided upon.
+    // One setting, three metrics with verdicts.
     assert_eq!(with.verdicts_asked(), without.verdicts_asked() + 3);
     let known = predicted(&subjects, 0.01, &["start.returned: bare < docker"]).plan;
     assert_eq!(known.comparisons, without.comparisons);

@@ -1,4 +1,4 @@
-//! What planted findings mean for a decision, in sentences.
+//! The meaning of planted findings for a decision, in sentences.
 
 use dunnage::plan::Layer;
 use dunnage::report::summary::{Meaning, Sentence, Topic, meanings, sentences};
@@ -40,16 +40,18 @@ fn the_least_is_shown_by_comparisons_or_by_way_of_the_baseline() {
     };
     let least = choice(231.0);
     assert!(least.text.starts_with("engines as installed: podman is fastest"), "{}", least.text);
-    // docker and podman+runc in comparisons of their own, docker+crun by its difference from bare and podman's.
+    // docker and podman+runc in comparisons of their own, docker+crun by its difference from bare and
+    // podman's.
     assert_eq!(least.rests_on.len(), 4);
-    // Closer together than what matters: open.
+    // Closer together than the margin: open.
     let open = choice(181.0).text;
     assert!(open.contains("docker+crun and podman cannot be told apart"), "{open}");
     let other = choice(150.0).text;
     assert!(other.contains(": docker+crun is fastest"), "{other}");
 }
 
-/// Podman is far faster than docker in `first_instruction`; in `returned` it is slower, the same, or undecided.
+/// Podman is far faster than docker in `first_instruction`; in `returned` it is slower, the same, or
+/// undecided.
 #[test]
 fn what_the_first_metric_says_of_a_pair_that_another_one_orders_is_told_as_it_is() {
     let told = |podman: f64, noise: f64| {

@@ -1,4 +1,4 @@
-//! Numbers that must not be believed: each rule fires on what was planted, and not on what is nearly so.
+//! Numbers that cannot be true: each rule fires on a planted case, and not on a near miss.
 
 use dunnage::experiment::Metric;
 use dunnage::plan::{self, Entry, Layer, Request};
@@ -30,7 +30,7 @@ fn a_difference_of_two_launches_is_suspect_below_zero_only_with_its_median() {
     let beyond = names.into_iter().position(|name| name == "beyond_start").unwrap();
     let crun = cell_of(&run, "crun");
     run.contexts = vec![Some(RoundContext::default()); run.plan.warmups + ROUNDS];
-    // As noise has it, and then as it cannot be.
+    // Possible with noise, and then impossible.
     for (shift, expected) in [(0.5, vec![]), (30.5, vec!["negative"])] {
         for round in 0..ROUNDS {
             run.series[crun].values[beyond][round] = 1e-4 * (round as f64 - ROUNDS as f64 / 2.0 - shift);
@@ -70,7 +70,7 @@ fn a_container_that_is_faster_than_bare_beyond_the_noise_is_suspect_and_one_with
     let analysis = analyse(&faster);
     assert!(rules(&analysis).contains(&"faster than bare"), "{:?}", rules(&analysis));
     assert!(matches!(verdict(&faster, &analysis, "crun", "bare"), Verdict::Suspect(_)));
-    // A mechanism is named only where the samples show it.
+    // A mechanism is named only if the samples show it.
     let why = |run: &Recorded| {
         let suspects = analyse(run).suspects;
         suspects.into_iter().find(|one| one.rule == "faster than bare").unwrap().mechanism
@@ -119,7 +119,7 @@ fn columns_that_agree_to_the_last_digit_are_suspect_and_one_other_value_clears_t
     assert_eq!(rules(&analyse(&run)), [""; 0]);
 }
 
-/// A run of a person's own command that takes seconds, on bare and in crun, with a launch of nothing before each.
+/// A run of a user's command that takes seconds, on bare and in crun, with an empty launch before each.
 fn of_a_command() -> Recorded {
     let subject = |(name, layer)| Entry { offers: Need::ALL.to_vec(), ..entry(name, layer) };
     let subjects = [("bare", Layer::Bare), ("crun", Layer::Runtime)].map(subject).to_vec();
@@ -148,7 +148,7 @@ fn what_a_command_takes_is_not_a_start_and_its_empty_launch_is() {
         run.plan.metrics(&run.plan.cells[crun]).iter().position(|metric| metric.name == name).unwrap()
     };
     let (returned, start) = (metric("returned"), metric("start"));
-    // By chance the shortest of a command's times is the container's: nearly, but not a start.
+    // By chance the shortest time of the command is the container's: close, but not a start.
     let shortest = run.series[bare].values[returned].iter().copied().fold(f64::INFINITY, f64::min);
     run.series[crun].values[returned][3] = shortest * 0.99;
     assert!(!rules(&analyse(&run)).contains(&RULE));

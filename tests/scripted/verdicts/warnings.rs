@@ -1,4 +1,4 @@
-//! What qualifies verdicts: each warning fires on what was planted, and none on clean data.
+//! What qualifies verdicts: each warning fires on a planted case, and none on clean data.
 
 use dunnage::outcome::{Failure, FailureClass};
 use dunnage::plan::Layer;
@@ -36,7 +36,7 @@ fn warnings_fire_on_what_was_planted_and_not_on_clean_data() {
     assert!(warns(&analyse(&volatile), "volatile root", "reaches the disk"));
 }
 
-/// Where `crun` takes ten times as long in two rounds, of which one is disturbed, that is said of both.
+/// If `crun` takes ten times as long in two rounds, one of which is disturbed, both are reported.
 #[test]
 fn each_spike_has_its_round_its_predecessor_and_what_the_machine_did() {
     let mut run = ladder();
@@ -67,7 +67,7 @@ fn each_spike_has_its_round_its_predecessor_and_what_the_machine_did() {
         differs("other containers", Unit::Count, 1.0, 0.0),
     ];
     assert_eq!(stolen.differs, expected);
-    // One of two was stolen from, and none of the others.
+    // Steal in one of two, and in none of the others.
     let marked = differs("in a disturbed round", Unit::Share, 0.5, 0.0);
     assert!(spikes.circumstances.contains(&marked), "{:?}", spikes.circumstances);
     assert!(warns(&analysis, "outliers", "the machine differed in 1 of 2 rounds"));
@@ -83,7 +83,7 @@ fn another_file_under_the_same_name_is_warned_of() {
     let file = |sum: &str| {
         [("program", "/bin/x"), ("program_sha256", sum)].map(|(a, b)| (a.to_owned(), b.to_owned()))
     };
-    // Everybody executes the same file, which on the host is its own.
+    // All execute the same file, which on the host is the file itself.
     run.treatments[0].extend(file("1234"));
     let analysis = analyse(&run);
     assert!(warns(&analysis, hosts, "/bin/x") && !warns(&analysis, other, ""));

@@ -1,11 +1,11 @@
-//! What goes into a guest beside the files that were asked for: the libraries of programs, and the
-//! kernel's modules in the order in which they can be loaded.
+//! The additional content of a guest: the libraries of programs, and the kernel's modules in the order in
+//! which they can be loaded.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The shared libraries of a program and the loader, by the paths at which it looks for them.
+/// The shared libraries of a program and the loader, by the paths at which the program looks for them.
 pub fn libraries(program: &Path) -> Vec<PathBuf> {
     let told = Command::new("ldd").arg(program).output().expect("`ldd` belongs to libc");
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
@@ -13,14 +13,15 @@ pub fn libraries(program: &Path) -> Vec<PathBuf> {
     told.lines().filter_map(library).collect()
 }
 
-/// Lines read `NAME => PATH (ADDRESS)`, or `PATH (ADDRESS)` for the loader; what has no path is no file.
+/// Lines are `NAME => PATH (ADDRESS)`, or `PATH (ADDRESS)` for the loader; a line without a path is not a
+/// file.
 fn library(line: &str) -> Option<PathBuf> {
     let path = line.rsplit("=> ").next()?.split_whitespace().next()?;
     path.starts_with('/').then(|| path.into())
 }
 
-/// These modules with all that they depend on, dependencies first. A name that no file has is a driver
-/// that is built in, or none at all: the guest's own `/proc` tells.
+/// These modules with everything that they depend on, dependencies first. A name without a file is a built-in
+/// driver, or does not exist: the guest's own `/proc` shows which.
 pub fn modules(directory: &Path, wanted: &[&str]) -> Vec<PathBuf> {
     let mut files = Vec::new();
     collect(directory, &mut files);

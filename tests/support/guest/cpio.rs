@@ -1,4 +1,4 @@
-//! An initramfs, as the kernel unpacks it: the "newc" form of cpio, uncompressed, written in memory.
+//! An initramfs as the kernel unpacks it: the "newc" format of cpio, uncompressed, written in memory.
 //!
 //! Deliberately absent: owners, times and links; everything belongs to root.
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const DIRECTORY: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
 
-/// An archive that grows.
+/// An archive under construction.
 #[derive(Clone, Default)]
 pub struct Archive {
     bytes: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Adds an executable file, with the directories that it lies in. `path` has no leading slash.
+    /// Adds an executable file, with its parent directories. `path` has no leading slash.
     pub fn add(&mut self, path: &Path, content: &[u8]) {
         let above: Vec<_> = path.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty()).collect();
         for directory in above.into_iter().rev() {

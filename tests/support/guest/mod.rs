@@ -1,16 +1,16 @@
-//! A machine of our own for a few seconds: a stock Debian kernel under emulation, with pure cgroup v2,
-//! all capabilities, and only the files that a test puts there.
+//! A virtual machine for a few seconds: a stock Debian kernel under emulation, with pure cgroup v2, all
+//! capabilities, and only the files that a test puts there.
 //!
 //! ```ignore
 //! if support::lacks("it_works_there", Need::Guest) { return; }
 //! let done = Guest::new().program("crun").run("crun --version", Duration::from_secs(60));
 //! ```
-//! The script is run by busybox' shell as pid 1's child, in `/out`; what it puts there comes back, with
-//! everything that it said and its exit code. A guest that does not boot, or does not end within
-//! its deadline, is an error with the console's last lines; nothing here waits for ever. That shell prefers
-//! busybox' own commands: another `setpriv` or `sleep` that was brought along is called by its path.
+//! busybox' shell runs the script as pid 1's child, in `/out`; the files in it are returned, with the output
+//! and the exit code. A guest that does not boot, or does not end within its deadline, is an error with the
+//! console's last lines; no wait is unlimited. The shell prefers busybox' own commands: call another
+//! `setpriv` or `sleep` by its path.
 //!
-//! Deliberately absent: acceleration by hardware, which most test machines refuse; a network; a disk.
+//! Deliberately absent: hardware acceleration, which most test machines do not have; a network; a disk.
 #![allow(dead_code, reason = "no test executable uses all of it")]
 
 mod contents;
@@ -33,7 +33,7 @@ const QEMU: &str = "qemu-system-x86_64";
 /// How many of the console's last lines an error shows.
 const LAST_LINES: usize = 40;
 
-/// A machine that is being put together.
+/// A machine under construction.
 pub struct Guest {
     qemu: PathBuf,
     kernel: PathBuf,
@@ -43,13 +43,13 @@ pub struct Guest {
     initramfs: Option<Vec<u8>>,
 }
 
-/// What a script that ended came to.
+/// The result of a script that ended.
 pub struct Done {
     /// Its exit code.
     pub code: i32,
     /// Its standard output and error, as they came.
     pub output: String,
-    /// Everything on the console, the kernel's words included.
+    /// Everything on the console, including the kernel's messages.
     pub console: String,
     /// From the start of the emulator to its end.
     pub took: Duration,
@@ -57,13 +57,13 @@ pub struct Done {
 }
 
 impl Done {
-    /// What the script left in `/out`.
+    /// The files that the script left in `/out`.
     pub fn files(&self) -> PathBuf {
         self.files.path().join("out")
     }
 }
 
-/// Everything that a person who reads a failed test wants to see.
+/// Everything that is needed to understand a failed test.
 impl fmt::Display for Done {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "code {} after {:?}\noutput:\n{}", self.code, self.took, self.output)?;
@@ -71,7 +71,7 @@ impl fmt::Display for Done {
     }
 }
 
-/// Why there is no result, in words, and the end of what the console said.
+/// Why there is no result, and the end of the console's output.
 #[derive(Debug)]
 pub struct Fault {
     pub what: String,
@@ -93,7 +93,7 @@ fn last_lines(text: &str) -> String {
     lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
 }
 
-/// Where `cargo xtask test` puts a kernel, its modules and a static busybox.
+/// A file that `cargo xtask test` prepares: a kernel, its modules, a static busybox.
 fn prepared(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("target/guest").join(name)
 }
@@ -108,7 +108,7 @@ pub fn busybox() -> PathBuf {
     prepared("busybox")
 }
 
-/// The reason in words where no guest can be started here.
+/// Why no guest can be started here.
 pub fn ready() -> Result<(), String> {
     let told = Command::new(QEMU).arg("--version").stdin(Stdio::null()).output();
     told.map_err(|error| format!("{QEMU}: {error}"))?;
@@ -133,7 +133,7 @@ impl Guest {
         guest.file(&busybox(), "/bin/busybox")
     }
 
-    /// Also this module, with all that it depends on.
+    /// Adds this module, with everything that it depends on.
     pub fn module(mut self, name: &'static str) -> Guest {
         self.modules.push(name);
         self
@@ -151,7 +151,7 @@ impl Guest {
         self
     }
 
-    /// A program of this machine's search path at the same place in the guest, with its libraries.
+    /// A program of this machine's search path at the same path in the guest, with its libraries.
     pub fn program(self, name: &str) -> Guest {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let found =
@@ -162,7 +162,7 @@ impl Guest {
         all.fold(self, |guest, path| guest.file(path, &path.to_string_lossy()))
     }
 
-    /// With this many MiB of memory; 1024 otherwise, of which four fifths can hold files.
+    /// With this many MiB of memory; 1024 by default, four fifths of which can hold files.
     pub fn memory(self, memory: u32) -> Guest {
         Guest { memory, ..self }
     }
@@ -182,7 +182,7 @@ impl Guest {
         Guest { initramfs: Some(archive), ..self }
     }
 
-    /// Boots, runs the script, and ends; or says why not.
+    /// Boots, runs the script, and shuts down; or returns why not.
     pub fn run(mut self, script: &str, deadline: Duration) -> Result<Done, Fault> {
         let place = tempfile::tempdir().expect("a directory");
         let initramfs = self.initramfs.take().unwrap_or_else(|| self.pack(script));
@@ -233,8 +233,8 @@ impl Guest {
         command.args(["-m", &self.memory.to_string()]);
         command.args(["-serial", "stdio", "-serial", &result]);
         command.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(place.join("initramfs"));
-        // A panic ends the machine at once. Emulation pays for mitigations and protects nothing with them.
-        // The kernel's check that its timer ticks panics where the emulator is kept from its CPU.
+        // A panic ends the machine at once. Emulation pays for mitigations without any benefit. The kernel's
+        // check of its timer panics if the emulator does not get its CPU.
         command.args(["-append", "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check"]);
         let stderr = fs::File::create(place.join("stderr")).expect("a file for what the emulator says");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
@@ -242,7 +242,7 @@ impl Guest {
     }
 }
 
-/// The exit code and the output, where the archive with them has arrived whole.
+/// The exit code and the output, if the archive with them is complete.
 fn unpacked(place: &Path) -> Option<(i32, String)> {
     let archive = fs::File::open(place.join("result.tar")).ok()?;
     tar::Archive::new(archive).unpack(place).ok()?;
@@ -251,7 +251,7 @@ fn unpacked(place: &Path) -> Option<(i32, String)> {
     Some((code, String::from_utf8_lossy(&output).into_owned()))
 }
 
-/// The emulator's process, which does not outlive this.
+/// The emulator's process, which is killed when this is dropped.
 struct Emulator {
     process: Child,
     console: Arc<Mutex<Vec<u8>>>,
@@ -260,7 +260,7 @@ struct Emulator {
 
 impl Emulator {
     fn start(mut command: Command) -> std::io::Result<Emulator> {
-        // SAFETY: prctl is a single system call without memory, which may be made after a fork.
+        // SAFETY: prctl is a single system call without memory, which is allowed after a fork.
         unsafe {
             command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
                 0 => Ok(()),
@@ -277,13 +277,13 @@ impl Emulator {
             while let Ok(length @ 1..) = stdout.read(&mut buffer) {
                 shared.lock().expect("no panic").extend_from_slice(&buffer[..length]);
             }
-            // Nobody listens any more after a deadline.
+            // After a deadline the receiver is gone.
             let _ = tell.send(());
         });
         Ok(Emulator { process, console, closed })
     }
 
-    /// How it ended; none where it had to be killed.
+    /// How it ended; `None` if it had to be killed.
     fn wait(&mut self, deadline: Duration) -> Option<ExitStatus> {
         let in_time = self.closed.recv_timeout(deadline).is_ok();
         if !in_time {
