@@ -166,9 +166,8 @@ impl<'a> Image<'a> {
 
     /// Fails if less than twice the image's size, or number of files, is free.
     pub fn check_space(&self, directory: &Path) -> Result<()> {
-        let left = filesystem::left(directory).with_context(|| {
-            format!("cannot find out the free space of `{}`", directory.display())
-        })?;
+        let left = filesystem::left(directory)
+            .with_context(|| format!("cannot find out the free space of `{}`", directory.display()))?;
         let needed = 2 * self.bytes();
         ensure!(
             left.bytes >= needed,

@@ -158,8 +158,7 @@ fn taken(
     let found = take(identify)?.message;
     check(&found.done, wanted, run.allowed)?;
     if wanted.ready.is_some() && found.inside.has_own_kernel() {
-        let reason =
-            "the kernel inside is not the host's, so its clock cannot time when a service is ready";
+        let reason = "the kernel inside is not the host's, so its clock cannot time when a service is ready";
         return Err(Failure::new(FailureClass::Unsupported, reason).into());
     }
     let empty = if wanted.ready.is_none() { Some(take(nothing)?.span) } else { None };
@@ -205,9 +204,7 @@ fn complete(mut sample: Sample, start: Nanos) -> Sample {
     sample.counters.push(("start".into(), start.0));
     if command::largest_process(&sample).is_none() {
         let [most, own] = ["most_memory", "own_memory"].map(|name| sample.counter(name).unwrap_or(0));
-        let reason = format!(
-            "{most} bytes are not more than a child of the probe uses before exec ({own})"
-        );
+        let reason = format!("{most} bytes are not more than a child of the probe uses before exec ({own})");
         sample.missing.push(("largest_process".into(), reason));
     }
     let unreadable = sample.treatment.iter().position(|(name, _)| name == CHARGED);

@@ -51,8 +51,9 @@ fn the_probe_is_gone(run: &RunContext) -> Result<(), Failure> {
     let left = page_cache::resident(&run.place.executable).map_err(not_emptied)?;
     if left > 0 {
         let path = run.place.executable.display();
-        let reason =
-            format!("not as asked: {left} pages of `{path}` are still in the page cache after it was emptied");
+        let reason = format!(
+            "not as asked: {left} pages of `{path}` are still in the page cache after it was emptied"
+        );
         return Err(Failure::new(FailureClass::Treatment, reason));
     }
     Ok(())

@@ -144,11 +144,7 @@ impl Scope<'_> {
 
     /// A look at a resource that is identified by its path alone.
     pub fn look(&self, path: &Path) -> Look {
-        if self.holds(path) {
-            Look::Ours
-        } else {
-            Look::Foreign("it is not in the run's directory".into())
-        }
+        if self.holds(path) { Look::Ours } else { Look::Foreign("it is not in the run's directory".into()) }
     }
 }
 

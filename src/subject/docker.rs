@@ -99,8 +99,9 @@ pub(super) fn info(client: &Client) -> Result<Value, Unavailable> {
     // Without a daemon some clients exit with 1, others with 0 and the error in their answer.
     let silent = |why| silent_docker(&address(client.global.last().map(String::as_str)), why);
     let answer = client.ask(&["info", "--format", "{{json .}}"]).map_err(silent)?;
-    let info: Value = serde_json::from_str(&answer)
-        .map_err(|error| Unavailable::because(format!("cannot parse the answer of `docker info`: {error}")))?;
+    let info: Value = serde_json::from_str(&answer).map_err(|error| {
+        Unavailable::because(format!("cannot parse the answer of `docker info`: {error}"))
+    })?;
     let errors: Vec<_> =
         info["ServerErrors"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if errors.is_empty() && info["ServerVersion"].is_string() {

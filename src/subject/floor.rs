@@ -61,9 +61,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     if limit.is_some() {
         limits::cpu_cgroups()?;
         if spec.get("cgroup") == Some("host") {
-            return Err(Unavailable::because(
-                "a CPU limit needs a cgroup, and `cgroup=host` makes none",
-            ));
+            return Err(Unavailable::because("a CPU limit needs a cgroup, and `cgroup=host` makes none"));
         }
     }
     let component = identified("maker", &place.executable, env!("CARGO_PKG_VERSION"))?;

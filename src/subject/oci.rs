@@ -86,10 +86,8 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     let limit = limits::cpu_limit(spec)?;
     if rootless && limit.is_some() {
         // Without delegation it cannot make a cgroup, and continues without one.
-        return Err(Unavailable::because(
-            "an ordinary user's runtime has no cgroup to limit",
-        )
-        .with_remedy("run as root"));
+        return Err(Unavailable::because("an ordinary user's runtime has no cgroup to limit")
+            .with_remedy("run as root"));
     }
     let component = client.component("runtime")?;
     let facts = Facts { components: vec![component], runtime: Some(spec.name.clone()), notes: Vec::new() };

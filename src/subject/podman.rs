@@ -104,8 +104,9 @@ pub(super) fn info(client: &Client) -> Result<(Value, String), Unavailable> {
             Ok(home) if client.login.is_none() => with_remedy_for_home(why, &home),
             _ => why,
         })?;
-    let info = serde_json::from_str(&answer)
-        .map_err(|error| Unavailable::because(format!("cannot parse the answer of `podman info`: {error}")))?;
+    let info = serde_json::from_str(&answer).map_err(|error| {
+        Unavailable::because(format!("cannot parse the answer of `podman info`: {error}"))
+    })?;
     Ok((info, words))
 }
 

@@ -201,10 +201,7 @@ const KNOWN: [(&str, &str); 12] = [
         "the limit of processes may be too low: for a user raise it in `/etc/security/limits.conf`, as in \
          `USER hard nproc 4096`; for this shell with `ulimit -u`",
     ),
-    (
-        "range of cpus",
-        "docker allows at most as many CPUs as there are: lower `cpus`, or use `cpus=none`",
-    ),
+    ("range of cpus", "docker allows at most as many CPUs as there are: lower `cpus`, or use `cpus=none`"),
     (
         "cpu.cfs_quota_us",
         "the kernel does not allow this limit: lower it, at most to that of the cgroup above",

@@ -48,7 +48,8 @@ const LOOKS: usize = 100;
 /// the page cache.
 pub fn work(words: Words, report: &mut Report<'_, '_>) {
     let (Some(mode), Some(way), Some(file)) = (words.get(0), words.get(1), words.get(2)) else {
-        return report.refuse("`command` needs a mode, a destination of the output and a file for the message");
+        return report
+            .refuse("`command` needs a mode, a destination of the output and a file for the message");
     };
     let (Some(port), Some(allowed)) = (words.number(3), words.number(4)) else {
         return report.refuse("`command` needs a port and a time, or 0");

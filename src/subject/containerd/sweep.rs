@@ -31,8 +31,7 @@ pub fn sweep(broom: Broom) -> Vec<String> {
     for address in addresses.iter().filter_map(|socket| address(Some(socket)).ok()) {
         let ctr = Ctr::new(program.clone(), &address);
         told.extend(
-            one(&ctr, broom)
-                .unwrap_or_else(|why| vec![format!("cannot sweep containerd: {}", why.reason)]),
+            one(&ctr, broom).unwrap_or_else(|why| vec![format!("cannot sweep containerd: {}", why.reason)]),
         );
     }
     told

@@ -19,8 +19,9 @@ impl Engine {
         let parsed: serde_json::Value = serde_json::from_str(&said).map_err(|error| {
             format!("cannot parse the answer of `{} image inspect`: {error}", self.about.spec.name)
         })?;
-        config_in(&parsed[0])
-            .ok_or_else(|| format!("the answer of `{} image inspect` lacks the configuration", self.about.spec.name))
+        config_in(&parsed[0]).ok_or_else(|| {
+            format!("the answer of `{} image inspect` lacks the configuration", self.about.spec.name)
+        })
     }
 
     /// The root of an image that the engine holds, unpacked if it is not there yet. What could not be kept is

@@ -136,7 +136,9 @@ impl Login {
         account.check()?;
         let (limits, mask, source) = match asked_of_a_login(name) {
             Ok((limits, mask)) => (limits, mask, "of a login, as `runuser` gives them".to_owned()),
-            Err(why) => (Vec::new(), 0o022, format!("dunnage's own, since those of a login are not known: {why}")),
+            Err(why) => {
+                (Vec::new(), 0o022, format!("dunnage's own, since those of a login are not known: {why}"))
+            }
         };
         Ok(Some(Login {
             environment: account.environment(),

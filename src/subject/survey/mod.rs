@@ -159,11 +159,7 @@ pub static QUESTIONS: &[Question] = &[
         "client and daemon are separate programs, and either can be slow",
         docker::versions,
     ),
-    ask(
-        "docker-runtimes",
-        "`docker+RUNTIME` needs a runtime that the daemon knows",
-        docker::runtimes,
-    ),
+    ask("docker-runtimes", "`docker+RUNTIME` needs a runtime that the daemon knows", docker::runtimes),
     ask(
         "docker-bridge",
         "a second daemon in the same network namespace can remove the bridge of the first",
@@ -182,22 +178,10 @@ pub static QUESTIONS: &[Question] = &[
     ask("podman-storage", "it holds images, and the roots and logs of containers", |_, programs| {
         of_engine(&programs.podman, "podman-answers", storage)
     }),
-    ask(
-        "rootless-helpers",
-        "rootless engines map users and make networks with helpers",
-        podman::helpers,
-    ),
+    ask("rootless-helpers", "rootless engines map users and make networks with helpers", podman::helpers),
     ask("containerd-socket", "engines and `ctr` start containers through it", containerd::sockets),
-    ask(
-        "containerd-leftovers",
-        "`ctr` leaves cgroups named after its namespaces",
-        containerd::leftovers,
-    ),
-    ask(
-        "support-ended",
-        "figures of an unsupported stack say little about today's",
-        support::ended,
-    ),
+    ask("containerd-leftovers", "`ctr` leaves cgroups named after its namespaces", containerd::leftovers),
+    ask("support-ended", "figures of an unsupported stack say little about today's", support::ended),
     ask("stats-formulas", "`docker stats` and `podman stats` define memory differently", habits::stats),
     ask("image-archive", "one archive is loaded into every engine", habits::archive),
 ];

@@ -57,9 +57,7 @@ pub(super) fn helpers(view: &View, programs: &Programs) -> Finding {
     }
     let what = format!("{} {} missing", missing.join(", "), if missing.len() == 1 { "is" } else { "are" });
     let finding = match view.facts.own.is_root() {
-        Some(false) => {
-            Finding::warning(format!("{what}: rootless engines do not work, or have no network"))
-        }
+        Some(false) => Finding::warning(format!("{what}: rootless engines do not work, or have no network")),
         _ => Finding::note(format!("{what}: other users' engines do not work, or have no network")),
     };
     finding.advice("install the packages `uidmap` and `slirp4netns` (or `passt`)")

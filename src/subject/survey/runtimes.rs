@@ -16,8 +16,7 @@ fn answer(
     let version = match &program.version {
         Ok(version) => version,
         Err(why) => {
-            return Finding::problem(why.clone())
-                .advice(format!("reinstall `{name}`, or remove `{path}`"));
+            return Finding::problem(why.clone()).advice(format!("reinstall `{name}`, or remove `{path}`"));
         }
     };
     let mode = view.facts.cgroups.mode;
@@ -54,10 +53,8 @@ pub(super) fn runc(view: &View, programs: &Programs) -> Finding {
 pub(super) fn youki(view: &View, programs: &Programs) -> Finding {
     let old = matches!(view.facts.cgroups.mode, CgroupMode::V1 | CgroupMode::Hybrid);
     answer(view, programs, "youki", |found, program| match program.cgroups {
-        None if old => {
-            Finding::note(format!("{found} does not report whether it supports cgroup version 1"))
-                .advice("if it fails, build it with the feature `v1`")
-        }
+        None if old => Finding::note(format!("{found} does not report whether it supports cgroup version 1"))
+            .advice("if it fails, build it with the feature `v1`"),
         _ => Finding::ok(found),
     })
 }

@@ -85,7 +85,8 @@ impl Listener {
     /// # Errors
     /// The kernel's error; then the caller has no CPU time, and reports why.
     pub fn open() -> Result<Listener> {
-        let cpus = online_cpus().map_err(|error| anyhow!("cannot find out which CPUs are online: {error}"))?;
+        let cpus =
+            online_cpus().map_err(|error| anyhow!("cannot find out which CPUs are online: {error}"))?;
         let size = (BUDGET / cpus.len().max(1)).clamp(256 << 10, 4 << 20);
         // Rounded down to a power of two.
         let size = 1 << size.ilog2();

@@ -168,8 +168,7 @@ fn handed_down(place: &Place) -> Result<(), NoLimit> {
         (false, _) if above == place.hierarchy.mount => Err(no_controller()),
         (false, _) => Err(NoLimit {
             reason: format!("`{}` does not have the cpu controller", above.display()),
-            remedy: "run as root, or delegate the controller: `Delegate=cpu` in your systemd unit"
-                .into(),
+            remedy: "run as root, or delegate the controller: `Delegate=cpu` in your systemd unit".into(),
         }),
     }
 }

@@ -144,7 +144,9 @@ pub enum LaunchError {
     #[error(transparent)]
     Step(#[from] StepError),
     /// The kernel cannot mount an overlay in a user namespace, or not on this filesystem.
-    #[error("cannot mount an overlay in a user namespace (Linux before 5.11, or a filesystem without support)")]
+    #[error(
+        "cannot mount an overlay in a user namespace (Linux before 5.11, or a filesystem without support)"
+    )]
     OverlayInUserNamespace(#[source] StepError),
     /// The kernel refused the clone.
     #[error("cannot clone into new namespaces")]

@@ -185,9 +185,7 @@ impl Prepared {
             _ => return Ok(CgroupPlan::default()),
         };
         match cgroups.places.is_empty() {
-            true => {
-                Err(LaunchError::Impossible("no such cgroup hierarchy is writable here".into()))
-            }
+            true => Err(LaunchError::Impossible("no such cgroup hierarchy is writable here".into())),
             false => Ok(cgroups),
         }
     }
