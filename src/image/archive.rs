@@ -139,7 +139,7 @@ pub(super) fn file_header(path: &str, size: usize, mode: u32) -> Header {
 /// A header without anything from the machine: owner root, modified at the epoch.
 fn header(path: &str, size: usize, mode: u32, kind: EntryType) -> Header {
     let mut header = Header::new_ustar();
-    header.set_path(path).expect("our paths are short, relative and plain");
+    header.set_path(path).expect("dunnage's paths are short, relative and plain");
     header.set_entry_type(kind);
     header.set_size(size as u64);
     header.set_mode(mode);

@@ -156,7 +156,7 @@ impl<'a> Image<'a> {
         let is_whole = |place: &Path| self.is_whole(&place.join("rootfs")).unwrap_or(false);
         let place = rootfs::cached(state, &name, &is_whole, |fresh| {
             if !self.layers.is_empty() {
-                self.check_space(fresh.parent().expect("it lies in a directory of images"))?;
+                self.check_space(fresh.parent().expect("it is in a directory of images"))?;
             }
             making();
             self.write_root(fresh, go_on)

@@ -1,6 +1,6 @@
 //! The CPU's caches: flushes memory from all of them, with an unprivileged instruction.
 //!
-//! Deliberately absent: their sizes. Flushed memory is in no cache, whatever its size.
+//! Deliberately absent: their sizes. Flushed memory is in no cache, large or small.
 
 #[cfg(target_arch = "x86_64")]
 use core::arch::{asm, x86_64};

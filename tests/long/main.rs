@@ -1,5 +1,5 @@
 //! Slow tests that mostly wait, in parallel: kill -9 at many moments of real runs, and whole sessions in a
-//! guest with pure cgroup v2, whatever this machine has.
+//! guest with pure cgroup v2.
 
 mod advise;
 mod faults;

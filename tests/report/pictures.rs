@@ -334,7 +334,7 @@ fn thirty_subjects_have_room() {
     for picture in &all {
         assert_readable(&picture.name, &draw(picture, Style::Standalone));
     }
-    // Each has its line in the pictures of intervals, whatever its name.
+    // Each has its line in the pictures of intervals, with any name.
     let intervals = all.iter().find(|picture| picture.name == "start-returned").expect("a picture");
     for index in 0..18 {
         let text = draw(intervals, Style::Inline);

@@ -183,7 +183,7 @@ fn half_a_round_trip_never_stands_beside_a_full_one() {
         };
         assert!(why.contains("half a round trip"), "{why}");
     }
-    // Nor does any other number of their experiment, whatever its note says.
+    // Nor does any other number of their experiment, with any note.
     let theirs: Vec<&str> = halves.iter().map(|half| half.experiment.as_str()).collect();
     let report = with_references(report(&everything()));
     for table in report.references.iter().flat_map(|source| &source.tables) {

@@ -32,7 +32,7 @@ pub(super) fn versions(_: &View, programs: &Programs) -> Finding {
         if client == server {
             return Finding::ok(what);
         }
-        Finding::note(format!("{what}: the versions differ, and figures are of both together"))
+        Finding::note(format!("{what}: the versions differ, so figures belong to the pair"))
             .advice("install both from the same packages, or name both versions with the figures")
     })
 }

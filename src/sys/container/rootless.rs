@@ -31,7 +31,7 @@ const SWITCHES: [(&str, &str, &str); 3] = [
 const CAP_SYS_ADMIN: u32 = 21;
 
 /// Whether this process may make namespaces, mounts and device nodes without a user namespace. Root of a user
-/// namespace may not, whatever its capabilities: it makes another one inside.
+/// namespace may not, with any capabilities: it makes another one inside.
 pub fn is_privileged() -> bool {
     let capable = raw::effective_capabilities().is_some_and(|set| set & 1 << CAP_SYS_ADMIN != 0);
     capable && is_initial(&fs::read_to_string("/proc/self/uid_map").unwrap_or_default())
