@@ -86,7 +86,7 @@ fn document(ran: &Ran) -> Value {
 }
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 /// What must be true of any load of one thread without a limit.

@@ -206,7 +206,7 @@ fn describe_experiment(text: &mut String, about: &Experiment) {
 /// Whether a metric has a verdict, and its smallest difference.
 fn verdict(metric: &Metric) -> String {
     match metric.weight {
-        Weight::Context => "none: shown beside the others".to_owned(),
+        Weight::Context => "none: shown with the others".to_owned(),
         Weight::Verdict => {
             let (absolute, relative) = metric.margin.parts();
             let absolute = metric.unit.format(absolute);

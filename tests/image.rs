@@ -380,7 +380,7 @@ fn runtime_starts_the_bundle_for_nobody(test: &str, runtime: &str) {
         return;
     }
     if !as_nobody(&["unshare", "--user", "true"]).status().is_ok_and(|status| status.success()) {
-        return skip(test, "userns", "somebody who is not root may make no user namespace");
+        return skip(test, "userns", "an ordinary user may not make a user namespace");
     }
     let Some(scene) = Scene::new(test) else { return };
     open_to_all(scene.path());

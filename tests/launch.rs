@@ -86,7 +86,7 @@ impl Elf {
                 // After instructions that do not return.
                 FlowControl::Interrupt if one.mnemonic() == Mnemonic::Int3 => {}
                 FlowControl::Return | FlowControl::Exception => {}
-                _ => faults.push(format!("{at:x}: `{:?}` leads nobody knows where", one.mnemonic())),
+                _ => faults.push(format!("{at:x}: `{:?}` has an unknown target", one.mnemonic())),
             }
             faults.extend(forbidden(&one).map(|what| format!("{at:x}: {what}")));
         }

@@ -159,7 +159,7 @@ fn no_verdict_is_given_about_them() {
             }
         }
     }
-    assert!(rows > 0, "none of ours stands beside a published number");
+    assert!(rows > 0, "no measured number is next to a published one");
     // dunnage's are the medians of the report, not computed from both.
     let start = report.experiments.iter().find(|one| one.name == "start").expect("launches");
     let tables = report.references.iter().flat_map(|one| &one.tables).filter(|one| one.metric == "returned");

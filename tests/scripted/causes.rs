@@ -165,7 +165,7 @@ fn two_causes_that_each_take_half_are_not_resolved() {
     let (cause, share, others) = cause_of(&analysis, "getppid").unwrap();
     assert_eq!((cause.as_str(), share), ("not resolved", None));
     assert!(others.contains("seccomp=off 5") && others.contains("net=host 5"), "{others}");
-    assert!(!others.contains("pid"), "what does nothing is not told beside what does: {others}");
+    assert!(!others.contains("pid"), "a key without effect is not listed with one that has an effect: {others}");
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn what_twins_differ_by_too_has_no_cause_and_no_sentence() {
     let analysis = analyse(&run);
     let (cause, share, others) = cause_of(&analysis, "getppid").unwrap();
     assert_eq!((cause.as_str(), share), ("not named", None));
-    assert!(others.contains("seccomp=off 100 %"), "what was seen is told all the same: {others}");
+    assert!(others.contains("seccomp=off 100 %"), "the observation is reported all the same: {others}");
     let said = "docker: no call is slower than the baseline by more than the noise floor; 1 is slower by no more than that";
     assert_eq!(causes(&analysis).summary, [said]);
     let sentences = sentences(&run, &analysis);

@@ -75,7 +75,7 @@ fn in_order(line: &serde_json::Map<String, Value>) -> String {
     // A sample names its treatment too.
     let name =
         ["cell", "format", "begin", "end", "treatment"].into_iter().find(|name| line.contains_key(*name));
-    let first = name.filter(|name| FIRST.contains(name)).expect("a line of ours");
+    let first = name.filter(|name| FIRST.contains(name)).expect("a line of dunnage's");
     let others = line.iter().filter(|(name, _)| *name != first);
     let all: Vec<String> = std::iter::once((&first.to_owned(), &line[first]))
         .chain(others)

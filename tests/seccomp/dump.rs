@@ -16,7 +16,7 @@ pub enum DumpError {
     NoProcess(pid_t),
     /// This process may not trace the other one, or may not read filters.
     #[error(
-        "not permitted to {operation} process {pid}\n\nhint: it takes CAP_SYS_PTRACE, \
+        "not permitted to {operation} process {pid}\n\nhint: this needs CAP_SYS_PTRACE, \
          CAP_SYS_ADMIN, no other tracer, and no seccomp filter on the caller"
     )]
     NotPermitted {

@@ -44,5 +44,5 @@ fn holds(condition: &Condition, arguments: &[u64; 6], wide: bool) -> bool {
 
 /// The built-in copy of Docker's default profile.
 pub fn built_in() -> Profile {
-    Profile::from_oci(&dunnage::sys::seccomp::built_in()).expect("a profile of ours")
+    Profile::from_oci(&dunnage::sys::seccomp::built_in()).expect("a valid profile")
 }

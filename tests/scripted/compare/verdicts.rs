@@ -375,7 +375,7 @@ fn what_differs_around_the_runs_is_told_first() {
     assert!(page.contains("6.9.1&#60;script&#62;") && !page.contains("6.9.1<script"), "{page}");
     let [addresses, names] =
         ["http", "xmlns=\"http://www.w3.org/2000/svg\""].map(|text| page.matches(text).count());
-    assert_eq!(addresses, names + 1, "a page that needs the network, beside its `http-equiv`");
+    assert_eq!(addresses, names + 1, "a page that needs the network");
     // The same executable on the same machine has no differences.
     assert_eq!(compared(&[run(1, 12, plain)], &[run(2, 12, plain)]).differences, []);
 }

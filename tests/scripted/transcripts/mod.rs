@@ -63,7 +63,7 @@ fn check(name: &str, dunnage: &Dunnage) {
     let expected = fs::read_to_string(&path).expect("a transcript");
     let found = without_paths(dunnage, &transcript(dunnage, &expected));
     if std::env::var("DUNNAGE_TEST_TRANSCRIPTS").is_ok_and(|wish| wish == "write") {
-        return fs::write(&path, found).expect("a transcript of ours");
+        return fs::write(&path, found).expect("a writable transcript");
     }
     let (mut left, mut any) = (found.lines(), false);
     for (number, expected) in expected.lines().enumerate() {
