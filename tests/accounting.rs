@@ -60,7 +60,7 @@ fn shell(script: &str) -> Command {
 }
 
 /// Within 2 % or 1 ms; but the kernel charges a task from its wake-up (the rest of the interrupt, the exit
-/// from idle), also while another task is interrupted, and dunnage from its switch.
+/// from idle), and dunnage from its switch; until then dunnage charges the interrupted task.
 fn agree(ours: Nanos, kernel: &Rusage) -> bool {
     let tolerance = (kernel.cpu.0 / 50).max(1_000_000) + kernel.switches * 30_000;
     (ours.0 - kernel.cpu.0).abs() <= tolerance

@@ -91,7 +91,8 @@ impl Owner {
     }
 }
 
-/// Ends the journal when all resources have been dropped. What could not be removed stays in it.
+/// Removes the run's directory when all its resources have been dropped. The journal keeps what could not be
+/// removed.
 impl Drop for Owner {
     fn drop(&mut self) {
         let _ = remove_tree(&self.workspace());

@@ -113,8 +113,8 @@ impl std::ops::Deref for RunContext {
     }
 }
 
-/// Ends the run, also after an error or a panic. The parent of dunnage's cgroups stays while an engine's
-/// runtime may still be about to make one in it.
+/// Ends the run, also after an error or a panic. The parent of dunnage's cgroups stays while another dunnage is
+/// running, since its runtime may be about to make a cgroup in it.
 impl Drop for RunContext {
     fn drop(&mut self) {
         if !resource::another_dunnage() {

@@ -178,7 +178,8 @@ impl Floor {
         let takes_mounts = is_whole && mounts != container::Mounts::OpenTree;
         let has_mounts = !order.mounts().iter().all(is_there);
         if has_mounts && !takes_mounts || root.config.is_some() && !is_whole {
-            let reason = "mounts and images not made by dunnage need a private root: leave out `mounts` and `overlay`";
+            let reason =
+                "mounts and images not made by dunnage need a private root: leave out `mounts` and `overlay`";
             return Err(Failure::new(FailureClass::Unsupported, reason));
         }
         let additions =

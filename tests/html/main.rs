@@ -185,7 +185,7 @@ fn the_same_thing_is_shown_once() {
         let warnings = between(&page, "<summary>Warnings", "</details>");
         assert!(warnings.matches("far from the others").count() > 1, "{warnings}");
         assert_eq!(warnings.matches("the list of such values says").count(), 1, "{warnings}");
-        // Verdicts against the baseline are in the verdicts, and not repeated.
+        // Comparisons with the baseline are among the verdicts, and not repeated.
         assert!(!page.contains("crun against bare</span>"));
     }
 }

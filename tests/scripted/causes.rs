@@ -165,7 +165,10 @@ fn two_causes_that_each_take_half_are_not_resolved() {
     let (cause, share, others) = cause_of(&analysis, "getppid").unwrap();
     assert_eq!((cause.as_str(), share), ("not resolved", None));
     assert!(others.contains("seccomp=off 5") && others.contains("net=host 5"), "{others}");
-    assert!(!others.contains("pid"), "a key without effect is not listed with one that has an effect: {others}");
+    assert!(
+        !others.contains("pid"),
+        "a key without effect is not listed with one that has an effect: {others}"
+    );
 }
 
 #[test]

@@ -73,8 +73,8 @@ pub(super) fn expected(spec: &Spec, cgroup: Cgroup) -> Expected {
     }
 }
 
-/// What it can do. With pieces left out it is not the whole that single pieces are parts of; and an entry
-/// joins the namespaces that an engine makes private.
+/// What it can do. Single pieces are priced only for a floor without keys, which has all of them; and an entry
+/// joins only the namespaces that an engine makes private, so other keys exclude it.
 pub(super) fn offers(spec: &Spec) -> &'static [Need] {
     const ENTERED: [&str; 6] = ["image", "cpus", "burst", "net", "seccomp", "pid"];
     match &spec.keys[..] {
