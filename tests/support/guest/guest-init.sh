@@ -1,6 +1,6 @@
 #!/bin/busybox sh
-# Pid 1 of the guest: makes a machine much like one that systemd set up, runs the script, writes what
-# came of it to the second serial line, and ends the machine.
+# Pid 1 of the guest: sets up a machine much like systemd does, runs the script, writes its result to the
+# second serial line, and shuts the machine down.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8
 busybox mkdir -p /proc /sys /dev /run /tmp /root /etc /out /var/lib /sbin
 busybox mount -t proc -o nosuid,nodev,noexec proc /proc
@@ -24,8 +24,8 @@ while read -r module; do
 done < /guest-modules/order
 ip link set lo up
 
-# The control groups of a booted system: every controller handed on, nobody in the root, pid 1 and
-# the session in groups of their own.
+# The cgroups of a booted system: every controller delegated, no process in the root, pid 1 and the
+# session in separate cgroups.
 groups=/sys/fs/cgroup
 mount -t cgroup2 -o nosuid,nodev,noexec,nsdelegate,memory_recursiveprot cgroup2 $groups
 session=$groups/user.slice/session-1.scope
@@ -34,8 +34,8 @@ echo 1 > $groups/init.scope/cgroup.procs
 echo "+cpuset +cpu +io +memory +pids" > $groups/cgroup.subtree_control
 echo "+memory +pids" > $groups/user.slice/cgroup.subtree_control
 
-# What the script says goes to the console as it comes, for whom nothing else is left after a
-# deadline, and into a file. The script is our own child.
+# The script's output goes to the console as it comes, since after a deadline nothing else is left of it,
+# and to a file. The script is a child of pid 1.
 mkfifo /guest-says
 tee /guest-output < /guest-says &
 cd /out
@@ -46,7 +46,7 @@ wait $!
 echo $code > /guest-code
 echo "guest: the script ended with $code"
 
-# The code comes last: where it has arrived, all has.
+# The exit code comes last: if it has arrived, everything has.
 stty -F /dev/ttyS1 raw -echo
 tar -c -C / -f /dev/ttyS1 guest-output out guest-code
 sync
