@@ -24,7 +24,8 @@ pub fn run(selection: &Selection) -> Result<i32> {
             writeln!(out, "{:<13} remedy: {remedy}", "")?;
         }
     }
-    let mut is_fine = !asked.named || session.found.unavailable.is_empty();
+    let named = asked.by_name();
+    let mut is_fine = session.found.unavailable.iter().all(|(name, _)| !named.contains(name));
     request::plan(&asked, &session.found)?;
     let subjects = session.found.entries.clone();
     let plan = plan::make(Request { subjects, rounds: Rounds::Fixed(1), ..asked.request.clone() });

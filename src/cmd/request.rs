@@ -13,6 +13,7 @@ use self::words::{CACHE, Caches};
 use crate::cli::Selection;
 use crate::exit::{nothing, usage};
 use crate::experiment::{self, Experiment, Setting, SettingKey};
+use crate::measure;
 use crate::plan::{self, Chosen, Entry, Ladder, Plan, Relation, Request, Rounds};
 use crate::plan_file::{self, Length, PlanFile, Typed, Variants};
 use crate::report::text::listed;
@@ -35,6 +36,8 @@ pub struct Asked {
     pub request: Request,
     /// Experiments of the default run that do not fit in a minute.
     pub without: Vec<&'static str>,
+    /// Values of settings that this machine cannot measure, with the reasons.
+    pub lacking: Vec<(String, &'static str)>,
     /// The subjects.
     pub subjects: Vec<Wanted>,
     /// Whether they were named, not the default.
@@ -63,6 +66,8 @@ impl Asked {
         let mut session = Session::begin(self.request.seed, super::tell)?;
         session.run.allowed = self.request.allowed;
         session.find(self.subjects.clone(), Trial::Twice)?;
+        let lacking = self.lacking.iter().map(|(what, why)| (what.clone(), Unavailable::because(*why)));
+        session.found.unavailable.extend(lacking);
         Ok(session)
     }
 }
@@ -98,9 +103,11 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     if selection.drop_caches {
         choose_caches(&experiments, &mut chosen)?;
     }
+    let by_hand: Vec<String> = chosen.iter().map(|(key, _)| key.clone()).collect();
     if quick {
         choose_quick_values(&experiments, &mut chosen);
     }
+    let lacking = leave_out_lacking(&experiments, &by_hand, &mut chosen);
     some_settings(&experiments, &chosen)?;
     let names = instead(typed(&selection.subjects), &file.subjects);
     let named = !names.is_empty();
@@ -140,7 +147,7 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
         predictions,
         trial: None,
     };
-    Ok(Asked { request, without, subjects, named, quick, tags, variants, timeout, factors })
+    Ok(Asked { request, without, lacking, subjects, named, quick, tags, variants, timeout, factors })
 }
 
 fn named(experiments: &[&'static str]) -> impl Iterator<Item = &'static Experiment> {
@@ -244,6 +251,34 @@ fn choose_quick_values(experiments: &[&'static str], chosen: &mut Vec<Chosen>) {
             }
         }
     }
+}
+
+/// Leaves out the values that this machine cannot measure, except those of the keys in `by_hand`. Returns them with the
+/// reasons.
+fn leave_out_lacking(
+    experiments: &[&'static str],
+    by_hand: &[String],
+    chosen: &mut Vec<Chosen>,
+) -> Vec<(String, &'static str)> {
+    let mut lacking = Vec::new();
+    for experiment in named(experiments) {
+        for key in experiment.all_keys() {
+            let name = plan::key_of(experiment, key);
+            let reason = |value: &str| measure::lacking(experiment.name, key.name, value);
+            if by_hand.contains(&name) || !key.values.iter().any(|value| reason(value).is_some()) {
+                continue;
+            }
+            let at = chosen.iter().position(|(own, _)| *own == name).unwrap_or_else(|| {
+                chosen.push((name.clone(), key.values.iter().map(|value| (*value).to_owned()).collect()));
+                chosen.len() - 1
+            });
+            for value in chosen[at].1.extract_if(.., |value| reason(value).is_some()) {
+                let reason = reason(&value).expect("it was looked up just now");
+                lacking.push((format!("{} {}={value}", experiment.name, key.name), reason));
+            }
+        }
+    }
+    lacking
 }
 
 fn default_subjects(quick: bool) -> Vec<Wanted> {

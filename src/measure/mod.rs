@@ -40,6 +40,11 @@ pub fn find(name: &str) -> Option<Measure> {
     ALL.iter().find(|(own, _)| *own == name).map(|(_, measure)| *measure)
 }
 
+/// Why this machine cannot measure an experiment with a value of a setting.
+pub fn lacking(experiment: &str, key: &str, value: &str) -> Option<&'static str> {
+    if experiment == "primitives" { primitives::lacking(key, value) } else { None }
+}
+
 /// Stamps in order, by name.
 type Stamps = Vec<(&'static str, Stamp)>;
 /// Metrics that a sample lacks, with the reason.

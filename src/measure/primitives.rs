@@ -66,6 +66,15 @@ fn asked(setting: &Setting) -> Option<Asked> {
     }
 }
 
+/// Why this kernel cannot make a piece in the way that a value of a setting names.
+pub fn lacking(key: &str, value: &str) -> Option<&'static str> {
+    match (key, value) {
+        ("piece", "fsmount") => Mounts::Fsmount.lacking(),
+        ("piece", "open_tree") => Mounts::OpenTree.lacking(),
+        _ => None,
+    }
+}
+
 /// A piece with everything that it depends on.
 fn alone(name: &str) -> Option<Pieces> {
     let (_, before) = LAUNCHED.iter().find(|(own, _)| *own == name)?;
