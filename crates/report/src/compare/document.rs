@@ -9,6 +9,7 @@ use super::{picture, words};
 use crate::document::{
     Block, Cell, Column, Document, Extent, Findings, Item, Look, Section, Table, Tone, fitted, in_a_line,
 };
+use crate::experiment;
 use crate::report::head;
 use crate::report::model::Metric;
 use crate::report::text::{capital, clean, confidence, in_brackets, in_percent};
@@ -96,7 +97,7 @@ impl Findings for Comparison {
         let open = |(kind, text): (Kind, String)| (!kind.is_difference()).then(|| (4, Item::of(text)));
         let open = self.experiments.iter().flat_map(in_words).filter_map(open);
         let points: Vec<(usize, Item)> = told.chain(notices).chain(open).chain(differs).collect();
-        let glances = self.experiments.iter().map(glance).filter(|table| table.rows.len() <= GLANCE);
+        let glances = self.experiments.iter().map(changes).filter(|table| table.rows.len() <= GLANCE);
         let glances: Vec<Block> = glances.map(Block::Table).collect();
         Some(fitted(look, &points, |items, left_out| {
             let (around, answers): (Vec<Item>, Vec<Item>) =
@@ -147,6 +148,35 @@ fn section(experiment: &Experiment, pictures: Vec<Block>) -> Section {
     blocks.push(Block::List(told.collect()));
     blocks.push(Block::hidden("Parts and CPU time, for context", of(false).collect()));
     Section { name: experiment.name.into(), title: experiment.name.into(), blocks }
+}
+
+/// The change of each subject in the metric that answers the experiment's question, over all settings; where several
+/// metrics rank equally, their verdicts.
+fn changes(experiment: &Experiment) -> Table {
+    let has_one_answer = experiment::find(experiment.name).is_some_and(|one| one.event.has_one_answer());
+    let Some(index) = experiment.metrics.iter().position(|metric| metric.decisive).filter(|_| has_one_answer)
+    else {
+        return glance(experiment);
+    };
+    let metric = &experiment.metrics[index];
+    let lines: Vec<&Line> = experiment.lines.iter().filter(|line| line.metric == index).collect();
+    let settings = words::one_setting(&lines).map_or("over all settings".to_owned(), str::to_owned);
+    let title = format!("{} of {}{}", metric.name, experiment.name, in_brackets(&settings));
+    let heads = ["old", "new", "new ÷ old"].map(Column::numbers);
+    let columns = [Column::words("subject")].into_iter().chain(heads).chain([Column::words("verdict")]);
+    let mut table = Table::of(title, columns.collect());
+    for line in lines {
+        let [old, new, change] = match (&line.settings[..], &line.together) {
+            ([one], _) => {
+                let [old, new, _, ratio] = in_setting(metric, one);
+                [old, new, ratio]
+            }
+            (_, Some(all)) => [Cell::nothing("–"), Cell::nothing("–"), Cell::ranged(words::change(all))],
+            _ => [Cell::nothing("–"), Cell::nothing("–"), Cell::nothing("–")],
+        };
+        table.row(&[&line.label], vec![Cell::code(&line.label), old, new, change, Cell::verdict(line.verdict)]);
+    }
+    table
 }
 
 /// The verdict of each subject in each metric.
