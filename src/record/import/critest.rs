@@ -85,7 +85,10 @@ pub fn read(value: &Value) -> Result<Foreign> {
         notes.push(format!("not imported, because dunnage has no counterpart: {}", left_out.join(", ")));
     }
     if file.num_parallel > 1 {
-        notes.push(format!("{} lifecycles ran at the same time and slowed each other down", file.num_parallel));
+        notes.push(format!(
+            "{} lifecycles ran at the same time and slowed each other down",
+            file.num_parallel
+        ));
     }
     Ok(Foreign {
         format: FORMAT,

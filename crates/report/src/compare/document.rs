@@ -174,7 +174,10 @@ fn changes(experiment: &Experiment) -> Table {
             (_, Some(all)) => [Cell::nothing("–"), Cell::nothing("–"), Cell::ranged(words::change(all))],
             _ => [Cell::nothing("–"), Cell::nothing("–"), Cell::nothing("–")],
         };
-        table.row(&[&line.label], vec![Cell::code(&line.label), old, new, change, Cell::verdict(line.verdict)]);
+        table.row(
+            &[&line.label],
+            vec![Cell::code(&line.label), old, new, change, Cell::verdict(line.verdict)],
+        );
     }
     table
 }
