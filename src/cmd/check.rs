@@ -24,8 +24,10 @@ pub fn run(selection: &Selection) -> Result<i32> {
             writeln!(out, "{:<13} remedy: {remedy}", "")?;
         }
     }
-    let named = asked.by_name();
-    let mut is_fine = session.found.unavailable.iter().all(|(name, _)| !named.contains(name));
+    for (what, why) in &asked.lacking {
+        writeln!(out, "{:<13} {what}: {why}", "lacking")?;
+    }
+    let mut is_fine = !asked.named || session.found.unavailable.is_empty();
     request::plan(&asked, &session.found)?;
     let subjects = session.found.entries.clone();
     let plan = plan::make(Request { subjects, rounds: Rounds::Fixed(1), ..asked.request.clone() });

@@ -129,6 +129,9 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], 
     for (experiment, label, why) in plan.lacking(&asked.request.experiments) {
         line("left out", format!("{label} is not in {experiment}: {why}"));
     }
+    for (what, why) in &asked.lacking {
+        line("left out", format!("{what}: {why}"));
+    }
     for told in by_cause(&found.unavailable) {
         line("left out", format!("{}, not available: {}", told.names, told.reason));
         for remedy in told.remedies {

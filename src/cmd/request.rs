@@ -66,8 +66,6 @@ impl Asked {
         let mut session = Session::begin(self.request.seed, super::tell)?;
         session.run.allowed = self.request.allowed;
         session.find(self.subjects.clone(), Trial::Twice)?;
-        let lacking = self.lacking.iter().map(|(what, why)| (what.clone(), Unavailable::because(*why)));
-        session.found.unavailable.extend(lacking);
         Ok(session)
     }
 }

@@ -58,6 +58,9 @@ pub(super) fn measured(options: &cli::Run) -> Result<(Result<Ending>, PathBuf)> 
             "left out to stay within a minute: {names} (measure it alone with `dunnage run {names} --quick`)"
         ));
     }
+    for (what, why) in &asked.lacking {
+        super::tell(&format!("left out: {what}: {why}"));
+    }
     if !left_out.is_empty() {
         super::tell(&format!("left out to stay within a minute: {}", left_out.join(", ")));
         session.leave_out(&left_out);
@@ -68,6 +71,8 @@ pub(super) fn measured(options: &cli::Run) -> Result<(Result<Ending>, PathBuf)> 
     let mut environment = session.environment();
     let why = "left out to stay within a minute";
     environment.unavailable.extend(left_out.into_iter().map(|label| (label, why.to_owned())));
+    let lacking = asked.lacking.iter().map(|(what, why)| (what.clone(), (*why).to_owned()));
+    environment.unavailable.extend(lacking);
     environment.asked = named;
     environment.tags = asked.tags.iter().cloned().collect();
     session.add_twins(&plan)?;

@@ -75,7 +75,7 @@ fn a_wrong_line_is_named_by_its_number() {
         (third(fields[13], "NaN"), "line 3: `NaN` is not a number"),
         (third(fields[13], "1e999"), "line 3: `1e999` is not a number"),
         (third(",measured,", ",guessed,"), "line 3: the sample is `measured` in an earlier line"),
-        (third(",warmup,1,", ",warmup,0,"), "line 3: `0` is no round"),
+        (third(",warmup,1,", ",warmup,0,"), "line 3: `0` is not a round"),
         (third(fields[12], "yesterday"), "line 3: `yesterday` is not a time"),
         (third(fields[0], "other"), "line 3: it belongs to another run"),
         (third(",s,", ","), "line: 3"),

@@ -204,7 +204,7 @@ fn nothing_that_works_is_exit_code_4() {
     let ran = dunnage.run("run start -s b=fake:fail=1 --rounds 2 -o DIR");
     assert_eq!(ran.code, 4, "{ran}");
     assert!(ran.stderr.contains("nothing can be measured"), "{ran}");
-    assert!(ran.stderr.contains("hint: `dunnage doctor` says more"), "{ran}");
+    assert!(ran.stderr.contains("hint: run `dunnage doctor` for details"), "{ran}");
     assert!(!dunnage.directory().exists());
     assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new());
 }
@@ -242,7 +242,7 @@ fn between_says_what_it_cannot_add() {
     let ran = dunnage.run("run start -s a=fake -s b=fake --rounds 6 --seed 7 -o DIR");
     assert_eq!(ran.code, 0, "{ran}");
     let twice = dunnage.run("report DIR --between a a");
-    assert!(twice.code == 2 && twice.stderr.contains("`a` is named twice"), "{twice}");
+    assert!(twice.code == 2 && twice.stderr.contains("needs two different subjects, but both are `a`"), "{twice}");
     let known = dunnage.run("report DIR --between a b");
     assert!(known.code == 0 && known.stderr.contains("are also compared without `--between`"), "{known}");
 }
