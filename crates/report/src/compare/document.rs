@@ -67,8 +67,8 @@ impl Findings for Comparison {
         document.answer.push(Block::note(
             "Slower, faster: over all settings of the metric together, the whole interval excludes zero, the change is large \
              enough to matter, and neither bare and floor nor the variation within a run explain it. Machine changed: bare \
-             or floor changed too, so the change is not attributed to the subject. Same: the whole interval is too small \
-             to matter.",
+             or floor changed too, so the change is not attributed to the subject. Same: no change in the interval is \
+             large enough to matter.",
         ));
         document.sections = sections;
         document

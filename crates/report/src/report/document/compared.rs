@@ -129,7 +129,8 @@ pub(super) fn verdicts(experiment: &Experiment, setting: usize, metric: usize) -
     table.drawn = Some(Drawn { column: table.columns.len(), unit: definition.unit });
     table.add(medians(experiment, &rows, metric));
     if experiment.rows().any(|(_, _, row)| row.found(metric).is_some()) {
-        let (column, cells) = Column::measured(&format!("more than {base}"), definition.unit, &differences);
+        let (column, cells) =
+            Column::measured(&format!("difference from {base}"), definition.unit, &differences);
         table.add((column.with_room(), cells));
         let (column, cells) = multiples(&rows, metric, base);
         table.add((column.with_room(), cells));

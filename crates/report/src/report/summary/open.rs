@@ -65,21 +65,31 @@ impl<'a> One<'a> {
         needed.sort_unstable();
         let size = |finding: &Finding| finding.difference.map_or(0.0, |one| one.value.abs());
         open.sort_by(|one, other| size(other).total_cmp(&size(one)));
-        let name = |finding: &&Finding| {
+        // The subject of a comparison, what it is compared with, and the metric and setting.
+        let parts = |finding: &&Finding| {
             let about = &finding.about;
             let metric = (!self.event.has_one_answer()).then(|| format!("`{}`", about.metric));
             let place: Vec<String> =
                 metric.into_iter().chain(self.values(self.setting_of(finding))).collect();
-            format!("{} against {}{}", about.subject, about.against, in_brackets(&place.join(", ")))
+            (about.subject.clone(), about.against.clone(), in_brackets(&place.join(", ")))
         };
         let of = format!("of {} of {}", counted(self.findings.len(), "comparison"), self.name);
         let is_are = |count: usize| if count == 1 { "is" } else { "are" };
         let mut text = String::new();
+        let named = |all: &[&Finding]| {
+            let parts: Vec<(String, String, String)> = all.iter().take(EXAMPLES).map(parts).collect();
+            let shared = parts.first().map(|(_, against, _)| against);
+            let shared = shared.filter(|one| parts.iter().all(|(_, against, _)| against == *one));
+            let named = parts.iter().map(|(subject, against, place)| match shared {
+                Some(_) => format!("{subject}{place}"),
+                None => format!("{subject} against {against}{place}"),
+            });
+            let such = if all.len() > EXAMPLES { ", such as" } else { ":" };
+            let shared = shared.map_or(String::new(), |against| format!(" against {against}"));
+            format!("{such} {}{shared}", joined(&named.collect::<Vec<_>>(), "and"))
+        };
         if !open.is_empty() {
-            let named: Vec<String> = open.iter().take(EXAMPLES).map(name).collect();
-            let such = if open.len() > EXAMPLES { ", such as " } else { ": " };
-            let named = joined(&named, "and");
-            text = format!("{} {of} {} undecided{such}{named}", open.len(), is_are(open.len()));
+            text = format!("{} {of} {} undecided{}", open.len(), is_are(open.len()), named(&open));
         }
         // The rounds that half of them need: the last one may need far more.
         if let Some(rounds) = needed.get(needed.len() / 2) {
@@ -96,7 +106,8 @@ impl<'a> One<'a> {
                 _ => format!("; {}", hidden.len()),
             };
             let are = is_are(hidden.len());
-            text.push_str(&format!("{many} {are} in noise: decided, but not above the noise floor"));
+            let noise = "in noise (decided, but not above the noise floor)";
+            text.push_str(&format!("{many} {are} {noise}{}", named(&hidden)));
         }
         Some(self.sentence(Topic::Open, text, [open, hidden].concat()))
     }
