@@ -242,7 +242,10 @@ fn between_says_what_it_cannot_add() {
     let ran = dunnage.run("run start -s a=fake -s b=fake --rounds 6 --seed 7 -o DIR");
     assert_eq!(ran.code, 0, "{ran}");
     let twice = dunnage.run("report DIR --between a a");
-    assert!(twice.code == 2 && twice.stderr.contains("needs two different subjects, but both are `a`"), "{twice}");
+    assert!(
+        twice.code == 2 && twice.stderr.contains("needs two different subjects, but both are `a`"),
+        "{twice}"
+    );
     let known = dunnage.run("report DIR --between a b");
     assert!(known.code == 0 && known.stderr.contains("are also compared without `--between`"), "{known}");
 }
