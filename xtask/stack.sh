@@ -13,6 +13,7 @@ root=$stacks/$release
 cannot() { echo "stack.sh: $1" >&2; exit 75; }
 
 [ "$(id -u)" = 0 ] || cannot "not root"
+[ ! -e "$root/.ready" ] || [ $# -gt 0 ] || exit 0
 mkdir -p "$stacks"
 exec 9>"$root.lock"
 flock 9

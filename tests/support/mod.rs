@@ -45,6 +45,7 @@ pub enum Need {
     Ext4,
     Xfs,
     Btrfs,
+    Stack,
 }
 
 impl Need {
@@ -77,6 +78,7 @@ impl Need {
             Need::Ext4 => "ext4",
             Need::Xfs => "xfs",
             Need::Btrfs => "btrfs",
+            Need::Stack => "stack",
         }
     }
 
@@ -105,6 +107,7 @@ impl Need {
             Need::Chromium => words("chromium", &["--version"]).map(drop),
             Need::Axe => axe_ready(),
             Need::Dockerd => words(self.name(), &["--version"]).and_then(|_| root_ready()),
+            Need::Stack => stack_ready(),
             Need::Ext4 | Need::Xfs | Need::Btrfs => {
                 let tool = format!("mkfs.{}", self.name());
                 words(&tool, &["-V"]).and_then(|_| root_ready())
@@ -112,6 +115,23 @@ impl Need {
         }
     }
 }
+
+/// Waits until another Debian release is there, which `cargo xtask test` started to create.
+fn stack_ready() -> Result<(), String> {
+    let done = Command::new("bash").args([STACK, RELEASE]).stdin(Stdio::null()).output();
+    let done = done.map_err(|error| format!("bash: {error}"))?;
+    let complaint = String::from_utf8_lossy(&done.stderr);
+    match done.status.code() {
+        Some(0) => Ok(()),
+        Some(75) => Err(complaint.trim().to_owned()),
+        _ => panic!("{STACK}: {}: {complaint}", done.status),
+    }
+}
+
+/// Runs a command in another release.
+pub const STACK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/xtask/stack.sh");
+/// The release that tests use.
+pub const RELEASE: &str = "trixie";
 
 /// Whether the test must return now; then the skip has already been printed.
 pub fn lacks(test: &str, need: Need) -> bool {

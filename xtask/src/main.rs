@@ -80,9 +80,11 @@ fn chore(args: Vec<String>) -> Result<ExitCode> {
 fn test(lint: Lint, for_cargo: &[String]) -> Result<ExitCode> {
     let machine = Machine::read();
     let scratch = suite::scratch()?;
+    let mut stack = None;
     let (daemon, guest) = match &machine {
         Machine::Ours => {
             packages::install_missing()?;
+            stack = Some(stack::begin(&scratch)?);
             cgroups::mend();
             axe::ensure();
             (daemon::ensure(&scratch), guest::ensure())
@@ -96,5 +98,8 @@ fn test(lint: Lint, for_cargo: &[String]) -> Result<ExitCode> {
     let lints = lint::run(lint)?;
     let totals = suite::run(suite::required(&machine, &daemon, guest), &scratch, for_cargo)?;
     daemon.end();
+    if let Some(mut stack) = stack {
+        stack.wait()?;
+    }
     suite::conclude(&totals, lints, &scratch)
 }

@@ -44,6 +44,7 @@ const PACKAGES: &[Package] = &[
     package("btrfs-progs", "mkfs.btrfs"),
     package("hyperfine", "hyperfine"),
     package("gcc", "gcc"),
+    package("debootstrap", "debootstrap"),
     Package { name: "libc6-dev", or: None, in_every_release: true },
     package("iproute2", "ip"),
     package("groff-base", "groff"),
