@@ -18,16 +18,38 @@ const COMPLETIONS: [(&str, &str); 3] =
     [("bash", "dunnage.bash"), ("zsh", "_dunnage"), ("fish", "dunnage.fish")];
 const TEXTS: [&str; 5] = ["README.md", "METHODOLOGY.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
-/// Builds the executable and the archive.
+/// Builds the executable as a user would, checks it, and makes the archive.
 pub fn run() -> Result<ExitCode> {
-    let built = cargo().args(["build", "--release", "--locked", "--package", "dunnage"]).status();
-    ensure!(built.context("cannot run `cargo build`")?.success(), "`cargo build` failed");
-    let target = root().join("target");
-    let executable = target.join("x86_64-unknown-linux-gnu/release/dunnage");
-    let place = target.join("dist");
+    let place = root().join("target/dist");
+    let built = install().args(["--force", "--no-track", "--root"]).arg(&place).status();
+    ensure!(built.context("cannot run `cargo install`")?.success(), "`cargo install` failed");
+    let executable = place.join("bin/dunnage");
+    check(&executable)?;
     let archive = make(&executable, &place, &epoch())?;
     println!("{}", archive.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// The documented command.
+fn install() -> Command {
+    let mut command = cargo();
+    command.args(["install", "--path", ".", "--locked"]).current_dir(root());
+    command
+}
+
+/// An error unless the executable needs no loader, and is of this version.
+fn check(executable: &Path) -> Result<()> {
+    ensure!(is_static(executable)?, "`{}` is not a static executable", executable.display());
+    let version = output(Command::new(executable).arg("--version"))?;
+    let expected = concat!("dunnage ", env!("CARGO_PKG_VERSION"), "\n");
+    ensure!(version == expected.as_bytes(), "`{}` is not {expected}", executable.display());
+    Ok(())
+}
+
+fn is_static(executable: &Path) -> Result<bool> {
+    let segments = output(Command::new("readelf").args(["--program-headers", "--wide"]).arg(executable))?;
+    let segments = String::from_utf8_lossy(&segments);
+    Ok(segments.contains("LOAD") && !segments.contains("INTERP"))
 }
 
 fn root() -> PathBuf {
@@ -99,10 +121,59 @@ fn output(command: &mut Command) -> Result<Vec<u8>> {
 mod tests {
     use super::*;
 
+    fn fresh(name: &str) -> PathBuf {
+        let place = std::env::temp_dir().join(format!("dunnage-{name}-{}", std::process::id()));
+        fs::create_dir_all(&place).unwrap();
+        place
+    }
+
+    /// `cargo install` would compile the same as a plain build, and link it statically. Nothing is compiled: a wrapper writes
+    /// the command lines of rustc to a file and fails.
+    #[test]
+    fn cargo_installs_the_static_executable_of_a_plain_build() {
+        let place = fresh("install");
+        let wrapper = place.join("wrapper");
+        let script = "#!/bin/sh\ncase \"$*\" in *'--crate-name ___ '* | *' -vV'*) exec \"$@\" ;; esac\n\
+                      echo \"$*\" >>\"$RECORD\"\nexit 1\n";
+        fs::write(&wrapper, script).unwrap();
+        fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+        let compiled = |name: &str, command: &mut Command| {
+            let record = place.join(name);
+            command
+                .args(["--offline", "--keep-going", "--jobs", "1", "--target-dir"])
+                .arg(place.join("target"));
+            command.env("RUSTC_WRAPPER", &wrapper).env("RECORD", &record);
+            command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+            let done = command.output().unwrap();
+            let told = String::from_utf8_lossy(&done.stderr).into_owned();
+            let mut lines: Vec<String> =
+                fs::read_to_string(record).expect(&told).lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        let installed = compiled("install", install().arg("--root").arg(&place));
+        let mut plain = cargo();
+        plain.args(["build", "--release", "--locked"]).current_dir(root());
+        assert_eq!(installed, compiled("build", &mut plain));
+        // Build scripts and procedural macros run on the machine that compiles, and have no target.
+        let mut targets = installed.iter().filter(|line| line.contains(" --target x86_64-")).peekable();
+        let flags = "-C target-feature=+crt-static -C relocation-model=static";
+        assert!(targets.peek().is_some());
+        assert_eq!(targets.find(|line| !line.ends_with(flags)), None);
+        fs::remove_dir_all(&place).unwrap();
+    }
+
+    #[test]
+    fn static_executables_are_recognised() {
+        let own = std::env::current_exe().unwrap();
+        assert!(is_static(&own).unwrap() && !is_static(Path::new("/bin/sh")).unwrap());
+        assert!(check(Path::new("/bin/sh")).is_err());
+    }
+
     /// Works with any executable that accepts `completions`.
     #[test]
     fn one_executable_gives_one_archive_whenever_it_is_made() {
-        let place = std::env::temp_dir().join(format!("dunnage-dist-{}", std::process::id()));
+        let place = fresh("dist");
         let made =
             [("one", "/bin/echo"), ("two", "/bin/echo"), ("other", "/bin/true")].map(|(name, executable)| {
                 let place = place.join(name);
