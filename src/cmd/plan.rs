@@ -1,18 +1,20 @@
 //! `dunnage plan`: shows what a run would do, without measuring.
 
-use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use dunnage_analysis::distinct;
+use dunnage_analysis::group::in_groups;
 
 use super::request::{self, Asked};
+use super::show;
 use crate::cli;
-use crate::document::Extent;
+use crate::document::{Block, Cell, Column, Document, Extent, Item, Look, Table, fitted, terminal};
 use crate::exit::{self, usage};
 use crate::plan::{Factor, MOST_PRECISE_ROUNDS, PILOT_ROUNDS, PRECISE_TIME, Plan, Relation, Rounds};
 use crate::plan_file;
-use crate::report::text::{confidence, in_shell, listed, percent, wrap};
+use crate::report::text::{clean, confidence, in_shell, listed, percent};
 use crate::session::Found;
 use crate::subject::by_cause;
 use crate::units::{Nanos, counted};
@@ -25,7 +27,9 @@ pub fn run(options: &cli::Plan) -> Result<i32> {
     }
     let session = asked.session()?;
     let (plan, left_out) = request::plan(&asked, &session.found)?;
-    let text = describe(&asked, &session.found, &plan, &left_out, options.extent.into());
+    let is_terminal = std::io::stdout().is_terminal();
+    let look = Look { extent: options.extent.into(), ..show::look(Path::new(""), is_terminal) };
+    let text = terminal::render(&describe(&asked, &session.found, &plan, &left_out, &look), &look);
     drop(session);
     std::io::stdout().write_all(text.as_bytes())?;
     if let Some(path) = &options.write {
@@ -45,12 +49,17 @@ pub fn run(options: &cli::Plan) -> Result<i32> {
 const SUBJECTS: usize = 14;
 
 /// The plan in words: its time, its verdicts, then what it measures, and every detail with `--full`.
-pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], extent: Extent) -> String {
-    let mut text = String::new();
-    let is_full = extent == Extent::Full;
-    let mut line = |head: &str, words: String| {
-        for line in wrap(&format!("{head:<13}"), &words, if is_full { usize::MAX } else { 80 }) {
-            let _ = writeln!(text, "{line}");
+fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], look: &Look) -> Document {
+    let mut points: Vec<(usize, Item)> = Vec::new();
+    let mut line = |head: &str, words: String| match (head, points.last_mut()) {
+        ("", Some((_, last))) => last.text = clean(&format!("{}; {words}", last.text)),
+        _ => {
+            let rank = match head {
+                "comparisons" | "left out" => 1,
+                "settings" => 2,
+                _ => 0,
+            };
+            points.push((rank, Item::of(words).named(head)));
         }
     };
     let label = |index: usize| plan.subjects[index].label.as_str();
@@ -75,7 +84,7 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], 
         line(
             "",
             format!(
-                "at least; for ±{share}, a pilot of {PILOT_ROUNDS} rounds finds the number, up to {most}"
+                "this is the least: for ±{share}, a pilot of {PILOT_ROUNDS} rounds finds the number, up to {most}"
             ),
         );
     }
@@ -126,8 +135,11 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], 
     for label in left_out {
         line("left out", format!("{label}, to stay within a minute"));
     }
-    for (experiment, label, why) in plan.lacking(&asked.request.experiments) {
-        line("left out", format!("{label} is not in {experiment}: {why}"));
+    let lacking = plan.lacking(&asked.request.experiments);
+    for ((experiment, why), all) in in_groups(lacking, |(experiment, _, why)| (*experiment, *why)) {
+        let (labels, is) =
+            (listed(all.iter().map(|(_, label, _)| label), ", "), if all.len() > 1 { "are" } else { "is" });
+        line("left out", format!("{labels} {is} not in {experiment}: {why}"));
     }
     for (what, why) in &asked.lacking {
         line("left out", format!("{what}: {why}"));
@@ -139,37 +151,68 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], 
         }
     }
     line("subjects", format!("{}, with baseline `{}`", plan.subjects.len(), label(plan.baseline)));
+    let is_full = look.extent == Extent::Full;
     let shown = if is_full { plan.subjects.len() } else { SUBJECTS };
+    let mut subjects =
+        Table::of("", vec![Column::words("subject"), Column::words("layer"), Column::numbers("launch")]);
     for entry in plan.subjects.iter().take(shown) {
         let kind = if entry.twin_of.is_some() { "twin" } else { entry.layer.name() };
-        let _ =
-            writeln!(text, "  {:<44} {:<8} {:>9} per launch", entry.label, kind, entry.launch.to_string());
+        let cells = vec![Cell::code(&entry.label), Cell::words(kind), Cell::words(entry.launch.to_string())];
+        subjects.row(&[], cells);
     }
-    if !is_full {
-        let more = match plan.subjects.len().saturating_sub(SUBJECTS) {
-            0 => String::new(),
-            more => format!("{} more, ", counted(more, "subject")),
-        };
-        let _ =
-            writeln!(text, "{more}all comparisons and the order of the first round: `dunnage plan … --full`");
-        return text;
+    let whole = |items: Vec<Item>, left_out: usize| {
+        let mut document = Document::titled(&in_short(asked, plan));
+        document.head = items.into_iter().map(|item| (item.name, item.text)).collect();
+        document.answer.push(Block::Table(subjects.clone()));
+        if is_full {
+            document.answer.extend(at_length(plan));
+        } else {
+            let more = [(plan.subjects.len().saturating_sub(SUBJECTS), "subject"), (left_out, "line")]
+                .into_iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, what)| format!("{}, ", counted(count, &format!("more {what}"))));
+            let more: String = more.collect();
+            let all =
+                format!("{more}all comparisons and the order of the first round: `dunnage plan … --full`");
+            document.answer.push(Block::note(all));
+        }
+        document
+    };
+    match is_full {
+        true => whole(points.into_iter().map(|(_, item)| item).collect(), 0),
+        false => fitted(look, &points, whole),
     }
+}
+
+/// How long it takes, and how many verdicts that gives.
+fn in_short(asked: &Asked, plan: &Plan) -> String {
+    let least = if matches!(asked.request.rounds, Rounds::Precise(_)) { "at least " } else { "" };
+    let verdicts = match plan.verdicts_asked() {
+        0 => "no verdicts".to_owned(),
+        _ if !plan.without_verdicts().is_empty() => "too few rounds for all verdicts".to_owned(),
+        count => counted(count, "verdict"),
+    };
+    format!("{least}{} in {}: {verdicts}", counted(plan.rounds, "round"), plan.predicted())
+}
+
+/// What is compared, and the order of the first round.
+fn at_length(plan: &Plan) -> Vec<Block> {
+    let label = |index: usize| &plan.subjects[index].label;
     // Most experiments compare the same pairs.
     let told = plan.comparisons.iter().map(|one| (one.subject, one.against, &one.relation));
-    let _ = writeln!(text, "pairs");
-    for (subject, against, relation) in distinct(told) {
+    let pairs = distinct(told).into_iter().map(|(subject, against, relation)| {
         let why = match relation {
             Relation::OneKey(key) => format!("differ only in {key}"),
             other => other.name().to_owned(),
         };
-        let _ = writeln!(text, "  `{}` and `{}`: {why}", label(subject), label(against));
-    }
-    let _ = writeln!(text, "seed         {}, with this order in the first round:", plan.seed);
-    for cell in plan.order(plan.warmups) {
+        format!("`{}` and `{}`: {why}", label(subject), label(against))
+    });
+    let order = plan.order(plan.warmups).into_iter().map(|cell| {
         let cell = &plan.cells[cell];
-        let _ = writeln!(text, "  {} {} {}", cell.experiment, cell.setting, label(cell.subject));
-    }
-    text
+        format!("{} {} {}", cell.experiment, cell.setting, label(cell.subject))
+    });
+    let seed = format!("seed {}, with this order in the first round", plan.seed);
+    [Block::titled("pairs", vec![Block::copy(pairs)]), Block::titled(seed, vec![Block::copy(order)])].concat()
 }
 
 /// A message if the rounds are too few for verdicts, with the number that is enough.

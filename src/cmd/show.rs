@@ -97,7 +97,7 @@ pub(super) fn show<F: Findings>(findings: &F, format: &str, place: &Path, output
 pub(super) fn look(directory: &Path, terminal: bool) -> Look {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable).into_iter().find(|value| !value.is_empty());
-    let ascii = terminal && locale.is_some_and(|locale| matches!(locale.as_str(), "C" | "POSIX"));
+    let ascii = locale.is_some_and(|locale| matches!(locale.as_str(), "C" | "POSIX"));
     let columns =
         variable("COLUMNS").parse().ok().or_else(|| terminal.then(crate::sys::terminal::columns).flatten());
     let colour = terminal && variable("NO_COLOR").is_empty() && variable("TERM") != "dumb";

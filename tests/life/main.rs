@@ -172,7 +172,7 @@ fn what_has_no_life_cycle_is_said_to_have_none() {
     assert_eq!(ran.code, 4, "{ran}");
     assert!(ran.stderr.contains("lifecycle of `bare`: it has no container"), "{ran}");
     let ran = dunnage.run("plan lifecycle -s bare -s floor --full");
-    assert!(ran.stdout.contains("no part in lifecycle"), "{ran}");
+    assert!(ran.stdout.contains("is not in lifecycle"), "{ran}");
 }
 
 /// If the directory of dunnage's cgroups is missing, runtimes make it anew without the values that a cpuset

@@ -13,6 +13,7 @@ mod pack;
 mod pipeline;
 mod planted;
 mod prices;
+mod screens;
 mod strangers;
 #[path = "../support/mod.rs"]
 mod support;

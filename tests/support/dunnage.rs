@@ -80,7 +80,11 @@ impl Dunnage {
     }
 
     fn dress(&self, command: &mut Command) {
-        command.env("DUNNAGE_STATE", self.state()).env("COLUMNS", "100").stdin(Stdio::null());
+        command
+            .env("DUNNAGE_STATE", self.state())
+            .env("COLUMNS", "100")
+            .env("LC_ALL", "C.UTF-8")
+            .stdin(Stdio::null());
         command.current_dir(self.place.path());
         command.envs(self.environment.iter().map(|(variable, value)| (variable, value)));
     }

@@ -46,6 +46,7 @@ pub enum Need {
     Xfs,
     Btrfs,
     Stack,
+    Script,
 }
 
 impl Need {
@@ -79,6 +80,7 @@ impl Need {
             Need::Xfs => "xfs",
             Need::Btrfs => "btrfs",
             Need::Stack => "stack",
+            Need::Script => "script",
         }
     }
 
@@ -100,7 +102,7 @@ impl Need {
                 opened.map(drop).map_err(|error| format!("/proc/sys/vm/drop_caches: {error}"))
             }
             Need::Useradd => words(self.name(), &["--help"]).map(drop),
-            Need::Hyperfine | Need::Cc | Need::Groff | Need::Bash | Need::Zsh | Need::Fish => {
+            Need::Hyperfine | Need::Cc | Need::Groff | Need::Bash | Need::Zsh | Need::Fish | Need::Script => {
                 words(self.name(), &["--version"]).map(drop)
             }
             Need::Guest => guest::ready(),

@@ -139,6 +139,22 @@ mod tests {
     }
 
     #[test]
+    fn the_first_screen_says_what_works_and_then_the_worst() {
+        let slow = |index: i32| {
+            row(&format!("slow-{index}"), Finding::warning("word ".repeat(30)).advice("do this ".repeat(20)))
+        };
+        let mut rows: Vec<Row> = (0..40).map(slow).collect();
+        rows.push(row("broken", Finding::problem("no answer").command("sudo fix it")));
+        rows.push(Row { group: "subjects", ..row("bare", Finding::ok("works")) });
+        let look = Look { extent: Extent::Brief, ..Look::default() };
+        let page = shown(&Examined::of(rows, None), "terminal", &look).unwrap();
+        let lines: Vec<&str> = page.lines().collect();
+        assert!(lines[1].starts_with("can be measured here  bare") && lines[3].contains("broken"), "{page}");
+        assert!(lines.len() <= 40 && lines.iter().all(|line| width(line) <= 80), "{page}");
+        assert!(page.contains(" slow-0 ") && page.contains(" more, why each matters"), "{page}");
+    }
+
+    #[test]
     fn words_wrap_in_their_column_and_commands_stay_whole() {
         let page = page();
         let long: Vec<_> = page.lines().filter(|line| width(line) > 80).collect();

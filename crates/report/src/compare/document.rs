@@ -76,19 +76,19 @@ impl Findings for Comparison {
 
     /// What changed, whether it is attributed to a subject, and what is undecided.
     fn brief(&self, look: &Look) -> Option<Document> {
-        let mut document = Document::titled("What changed from old to new");
-        for (side, runs) in SIDES.into_iter().zip(&self.sides) {
-            let more = if runs.len() > 1 {
-                format!("; and {} more", counted(runs.len() - 1, "run"))
-            } else {
-                String::new()
+        let document = Document::titled("What changed from old to new");
+        let sides = SIDES.into_iter().zip(&self.sides).map(|(side, runs)| {
+            let more = match runs.len() {
+                0 | 1 => String::new(),
+                all => format!("; and {} more", counted(all - 1, "run")),
             };
-            document.fact(side, &format!("{}{more}", runs.first().map_or(String::new(), in_short)));
-        }
+            (side.to_owned(), format!("{}{more}", runs.first().map_or(String::new(), in_short)))
+        });
+        let sides = Block::facts(sides);
         let differs = self.differences.iter().map(|one| {
             let tone = if one.meaning.is_not_comparable() { Tone::Alarm } else { Tone::Plain };
             let subjects = in_brackets(&one.subjects.join(", "));
-            Item::of(format!("{}{subjects}: {} → {}", one.what, one.old, one.new))
+            Item::of(format!("{}: {} → {}{subjects}", one.what, one.old, one.new))
                 .marked(tone, one.meaning.name())
         });
         let differs = in_a_line(look, differs).into_iter().map(|item| (3, item));
@@ -105,8 +105,12 @@ impl Findings for Comparison {
             let mut document = document.clone();
             document.answer = vec![Block::List(answers)];
             document.answer.extend(glances.first().filter(|_| glances.len() == 1).cloned());
+            document.answer.extend((look.extent == Extent::Brief).then(|| sides.clone()));
             document.answer.extend(Block::titled("Other differences", vec![Block::List(around)]));
-            let more = if left_out > 0 { format!(", with {left_out} more points") } else { String::new() };
+            let more = match left_out {
+                0 => String::new(),
+                count => format!(", with {}", counted(count, "more point")),
+            };
             let all = format!("Full comparison{more}: `dunnage compare … --full`.");
             document.answer.extend((look.extent == Extent::Brief).then(|| Block::note(all)));
             document

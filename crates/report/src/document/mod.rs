@@ -25,7 +25,7 @@ pub(crate) mod page;
 mod rounds;
 mod screen;
 mod table;
-pub(crate) mod terminal;
+pub mod terminal;
 
 pub use findings::{Extent, Findings, Glyphs, Look, Style};
 pub use format::{FORMATS, Format, csv, shown};

@@ -7,17 +7,20 @@ use crate::report::text::wrap;
 
 /// Lines of a screen, minus the one in which a verb says where it wrote something.
 const LINES: usize = 39;
+/// The least columns of a screen.
+const COLUMNS: usize = 80;
 /// Points to try; so many never fit.
 const TRIED: usize = 60;
 
 /// A document with as many of these points as fit on one screen, those of the lowest rank first, in their original
-/// order. `whole` makes it from the points and the number left out.
+/// order. `whole` makes it from the points and the number left out. A narrower terminal
+/// shows the same in more lines.
 pub fn fitted(
     look: &Look,
     points: &[(usize, Item)],
     whole: impl Fn(Vec<Item>, usize) -> Document,
 ) -> Document {
-    let look = Look { style: Style::Plain, ..look.clone() };
+    let look = Look { style: Style::Plain, width: look.width.max(COLUMNS), ..look.clone() };
     let of = |chosen: &BTreeSet<usize>| {
         let items = chosen.iter().map(|&index| points[index].1.clone()).collect();
         whole(items, points.len() - chosen.len())

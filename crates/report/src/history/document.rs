@@ -91,7 +91,7 @@ impl Findings for Histories {
             changes.sort_by(|(_, one), (_, other)| size(other).total_cmp(&size(one)));
             let still = history.series.iter().filter(|one| one.changes.is_empty()).count();
             let all = counted(history.series.len(), "cell");
-            let none = format!("{of}no change found in {still} of {all}: {}", how(history));
+            let none = format!("{of}in {still} of {all}: {}", how(history));
             let told = changes.iter().map(|(series, change)| {
                 let tone = Tone::of(change.verdict);
                 let text = format!("{of}{}", words::sentence(series, change, &history.points));
@@ -101,8 +101,8 @@ impl Findings for Histories {
                 )
             });
             points.extend(told);
-            points.extend((still > 0).then(|| (0, Item::of(none))));
-            points.extend(history.notices.iter().map(|text| (2, Item::of(text).named("note"))));
+            points.extend((still > 0).then(|| (0, Item::of(none).marked(Tone::Same, "no change"))));
+            points.extend(history.notices.iter().map(|text| (2, Item::of(text).marked(Tone::Open, "note"))));
         }
         let courses =
             |only: &History| only.series.chunk_by(same_metric).map(|group| courses(only, group)).collect();
@@ -115,7 +115,8 @@ impl Findings for Histories {
             let mut document = document.clone();
             document.answer = vec![Block::List(items)];
             document.answer.extend(tables.iter().cloned().map(Block::Table));
-            let more = if left_out > 0 { format!("{left_out} more points, ") } else { String::new() };
+            let more =
+                if left_out > 0 { format!("{}, ", counted(left_out, "more point")) } else { String::new() };
             let all =
                 format!("Full history, with {more}every cell and the runs: `dunnage history … --full`.");
             document.answer.extend((look.extent == Extent::Brief).then(|| Block::note(all)));

@@ -1,0 +1,98 @@
+//! `doctor`, `plan`, `compare` and `history`: is the answer a screen that begins with the conclusion, and can it be read on
+//! any terminal? (`run` and `report`: `tests/report/brief.rs`.)
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use dunnage::report::text::width;
+
+use crate::dunnage::{Dunnage, finished};
+use crate::support::{Need, lacks};
+
+/// The verbs with words of the conclusion, in which line it is at the latest.
+const VERBS: [(&str, &str, usize); 4] = [
+    ("doctor", "can be measured here", 3),
+    ("plan all SUBJECTS --cmd a --rounds 4", "too few rounds for all verdicts", 1),
+    ("compare DIR/01 DIR/12", "Slower: ", 3),
+    ("history DIR", "slower ", 4),
+];
+
+/// Twelve runs of eleven subjects, all of them slower from the seventh run on, and each on another kernel and distribution.
+fn planted() -> Dunnage {
+    let dunnage = Dunnage::new();
+    for day in 1..=12 {
+        let time = if day > 6 { 3 } else { 2 };
+        let subjects: String =
+            (0..11).map(|index| format!(" -s subject-{index}=fake:time={time}ms,noise=0.1")).collect();
+        let ran = dunnage.run(&format!(
+            "run start{subjects} --set prestate=idle --rounds 8 --seed {day} --no-html -o DIR/{day:02}"
+        ));
+        assert_eq!(ran.code, 0, "{ran}");
+        let path = dunnage.directory().join(format!("{day:02}/env.json"));
+        let text = fs::read_to_string(&path).expect("the environment");
+        let mut environment: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        environment["started"] = format!("2026-10-{day:02}T12:00:00Z").into();
+        for fact in
+            ["kernel", "kernel_version", "clock_source", "hypervisor", "distribution", "state_filesystem"]
+        {
+            environment["machine"][fact] = format!("{fact} number {day}, with a long name").into();
+        }
+        fs::write(&path, environment.to_string()).expect("our own file");
+    }
+    dunnage
+}
+
+fn command(dunnage: &Dunnage, verb: &str) -> Command {
+    let subjects: String = (0..20).map(|index| format!("-s subject-{index}=fake ")).collect();
+    dunnage.command(&verb.replace("SUBJECTS", &subjects))
+}
+
+/// What can be copied is in one line.
+fn is_copied(line: &str) -> bool {
+    line.trim_start().starts_with("fix: ")
+}
+
+#[test]
+fn the_conclusion_comes_first_in_a_screen_of_any_width_and_alphabet() {
+    let dunnage = planted();
+    for (columns, locale) in [(80, "C.UTF-8"), (60, "C.UTF-8"), (80, "C"), (60, "C")] {
+        for (verb, conclusion, line) in VERBS {
+            let mut command = command(&dunnage, verb);
+            // No engine is asked.
+            command.env("COLUMNS", columns.to_string()).env("LC_ALL", locale).env("PATH", "/nowhere");
+            let ran = finished(command.output().expect("it starts"));
+            let text = &ran.stdout;
+            assert!(text.lines().take(line).any(|line| line.contains(conclusion)), "{verb}: {ran}");
+            let fits = |line: &str| width(line) <= columns || is_copied(line);
+            assert!(text.lines().all(fits), "{verb}, {columns}: {ran}");
+            assert!(columns < 80 || text.lines().count() <= 40, "{verb}: {ran}");
+            assert!(text.contains("--full") && !text.contains('\x1b'), "{verb}: {ran}");
+            assert_eq!(text.is_ascii(), locale == "C", "{verb}: {ran}");
+        }
+    }
+}
+
+#[test]
+fn a_terminal_has_colours_unless_they_are_refused() {
+    if lacks("a_terminal_has_colours_unless_they_are_refused", Need::Script) {
+        return;
+    }
+    let dunnage = planted();
+    for (verb, ..) in VERBS.iter().filter(|(verb, ..)| *verb != "doctor") {
+        for (no_colour, terminal, expected) in
+            [("", "xterm", true), ("1", "xterm", false), ("", "dumb", false)]
+        {
+            let own = command(&dunnage, verb);
+            let words = std::iter::once(own.get_program()).chain(own.get_args());
+            let line = words.map(|word| format!("'{}'", word.display())).collect::<Vec<_>>().join(" ");
+            // Runs it at a terminal of its own.
+            let mut script = Command::new("script");
+            script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).stdin(Stdio::null());
+            script.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            script.env("NO_COLOR", no_colour).env("TERM", terminal);
+            let ran = finished(script.output().expect("it starts"));
+            assert!(ran.code == 0 && ran.stdout.contains("--full"), "{verb}: {ran}");
+            assert_eq!(ran.stdout.contains('\x1b'), expected, "{verb}, {no_colour} {terminal}: {ran}");
+        }
+    }
+}
