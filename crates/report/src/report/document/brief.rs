@@ -14,7 +14,7 @@ use crate::plan::Relation;
 use crate::report::head;
 use crate::report::model::{Experiment, Ladder, Report, Row, Setting};
 use crate::report::summary::{Sentence, Topic};
-use crate::report::text::{clean, estimated, in_brackets, in_shell, listed, shorten, width};
+use crate::report::text::{clean, estimated, in_brackets, in_shell, listed, shorten, width, wrap};
 use crate::stats::Estimate;
 use crate::units::{Unit, counted};
 use crate::verdict::{About, Kind};
@@ -27,6 +27,8 @@ const LABEL: usize = 16;
 const DRAWING: usize = 14;
 /// Failures and suspects with a line of their own.
 const MOST: usize = 4;
+/// The most lines that the kernel's shares may take.
+const SHARES: usize = 5;
 /// The most lines of an experiment's own table.
 const OWN_TABLE: usize = 22;
 
@@ -213,7 +215,8 @@ fn ladder(report: &Report, experiment: &Experiment, room: usize) -> Option<Table
     if left_out > 0 {
         table = table.note(format!("`--full` shows {}", counted(left_out, "more column")));
     }
-    Some(floor_shares_in_short(experiment).into_iter().fold(table, Table::note))
+    let shares = floor_shares_in_short(experiment).filter(|told| wrap("", told, room).len() <= SHARES);
+    Some(shares.into_iter().fold(table, Table::note))
 }
 
 /// Why a row has no value.

@@ -216,8 +216,10 @@ pub(super) fn floor_shares(experiment: &Experiment, setting: usize) -> Option<Bl
     let told = rows.filter_map(|row| Some((row, row.floor.as_ref()?, row.floor_share?)));
     let groups = in_groups(told, |(_, floor, _)| *floor).into_iter();
     let items = groups.map(|((label, unlike), all)| {
-        let shares =
-            listed(all.iter().map(|(row, _, share)| format!("{} {}", row.label, percent(share.value))), ", ");
+        let shares = listed(
+            all.iter().map(|(row, _, share)| format!("{} {}", row.label, estimated(Unit::Share, share))),
+            ", ",
+        );
         let is_saved = |told: &&Told| {
             let about = &told.finding.about;
             let of_this = (&about.subject, &about.setting) == (label, &setting.text);
@@ -259,16 +261,16 @@ pub(super) fn floor_shares_in_short(experiment: &Experiment) -> Option<String> {
     let of_setting = |setting: &Setting| {
         let rows = setting.ladders.first().map_or(&[][..], |ladder| &ladder.rows).iter();
         let rows = rows.filter(|row| row.variant_of.is_none() && !row.is_suspect(0));
-        let told = rows.filter_map(|row| Some((row, row.floor_share?.value)));
+        let told = rows.filter_map(|row| Some((row, row.floor_share?)));
+        let by_value =
+            |(_, one): &&(&Row, Estimate), (_, other): &&(&Row, Estimate)| one.value.total_cmp(&other.value);
+        let share = |(_, share): &(&Row, Estimate)| estimated(Unit::Share, share);
         let groups = in_groups(told, |(row, _)| row.layer).into_iter().map(|(layer, all)| {
-            let (low, high) = all
-                .iter()
-                .fold((f64::INFINITY, 0.0f64), |(low, high), (_, one)| (low.min(*one), high.max(*one)));
-            match all.len() {
-                FEW.. => format!("{layer}s {} to {}", percent(low), percent(high)),
-                _ => {
-                    listed(all.iter().map(|(row, share)| format!("{} {}", row.label, percent(*share))), ", ")
+            match (all.iter().min_by(by_value), all.iter().max_by(by_value)) {
+                (Some(low), Some(high)) if all.len() >= FEW => {
+                    format!("{layer}s {} to {}", share(low), share(high))
                 }
+                _ => listed(all.iter().map(|one| format!("{} {}", one.0.label, share(one))), ", "),
             }
         });
         let told = listed(groups, ", ");
