@@ -104,6 +104,10 @@ fn a_tenth_of_a_cpu_is_seen_in_a_million_calls() {
     let ran = dunnage.run(&format!("run syscall {options}"));
     assert_eq!(ran.code, 0, "{ran}");
     let samples = samples(&dunnage);
+    assert!(
+        samples.iter().all(|(_, facts)| facts["fixed_work"] == "1000000 getppid in a row"),
+        "{samples:?}"
+    );
     let limited: Vec<&Value> = samples
         .iter()
         .map(|(sample, _)| &sample["counters"])

@@ -104,6 +104,7 @@ fn in_a_row(
     report: &mut Report<'_, '_>,
 ) {
     let call = calls::ALL[0];
+    report.note("fixed_work", format!("{count} {} in a row", call.name));
     if count == 0 || bench.repeat(call, 1).is_err() {
         return;
     }

@@ -39,7 +39,7 @@ const FIELDS: &str = "absolute against allowed_ns artefacts asked at available_m
 const SAID: &str = "aligned all architecture as attached backend bare batches began bind blocks boot_time burst \
     burst_periods burst_time bursts_done bursts_waiting calls capabilities cgroup cgroup_ns client \
     client_cpu clone cpu cpus create created daemon data directories driver drop empty engine engine_cpu \
-    enter environment equalised every exec execed execute exit first floor forked gone graph huge_pages \
+    enter environment equalised every exec execed execute exit first fixed_work floor forked gone graph huge_pages \
     indirect_branch installed ipc json kernel kernel_command_line laid launch length lifecycle limit \
     load log look made main make maker manager map measured mnt monitor namespace network no_new_privs \
     none one open ordinary overlay own pack period_cpu periods pid pieces pilot pivot plan port private \

@@ -355,6 +355,8 @@ fn what_differs_around_the_runs_is_told_first() {
     new.environment.subjects.get_mut("docker").expect("it is there").components[0].version =
         "Docker version 28".into();
     new.treatments[0][0].1 = "private:lo".into();
+    // A run from before it was recorded may have done any amount.
+    new.treatments[0].push(("fixed_work".into(), "9000 passes".into()));
     let comparison = compared(&[old], &[new]);
     let found: Vec<(Meaning, &str)> =
         comparison.differences.iter().map(|one| (one.meaning, one.what.as_str())).collect();
@@ -362,6 +364,7 @@ fn what_differs_around_the_runs_is_told_first() {
         (Meaning::Machine, "kernel"),
         (Meaning::Machine, "mitigation meltdown"),
         (Meaning::Instrument, "probe (SHA-256)"),
+        (Meaning::Treatment, "fixed work"),
         (Meaning::Treatment, "network"),
         (Meaning::Programs, "engine"),
     ];
@@ -371,6 +374,9 @@ fn what_differs_around_the_runs_is_told_first() {
         "{:?}",
         comparison.notices
     );
+    let work = comparison.differences.iter().find(|one| one.what == "fixed work").unwrap();
+    assert_eq!((work.old.as_str(), work.new.as_str()), ("nothing", "9000 passes"));
+    assert!(comparison.notices[0].contains(", fixed work, network differ, so"), "{:?}", comparison.notices);
     let page = rendered("html", &comparison, &Look::default());
     assert!(page.contains("6.9.1&#60;script&#62;") && !page.contains("6.9.1<script"), "{page}");
     let [addresses, names] =

@@ -98,6 +98,7 @@ fn measure(team: &mut Team<'_, Own>, passes: usize, more: u64, report: &mut Repo
 /// The fixed work, whose duration includes a limit and other programs on the CPUs; returns the number of
 /// wrong results.
 fn whole(team: &mut Team<'_, Own>, times: u64, report: &mut Report<'_, '_>) -> i64 {
+    report.note("fixed_work", format!("{times} passes of {} steps of integer", integer::STEPS));
     if times == 0 {
         return 0;
     }
