@@ -198,9 +198,10 @@ fn help() -> String {
 usage: cargo xtask bench [NAME…] [--rounds N] [--seed N]
 
 Compare dunnage with yardsticks in one interleaved run: in every round each side takes its turn in
-a shuffled order, and each timed launch follows an untimed one of the same thing. Print medians,
-the median of the paired ratios with its exact 95 % interval, and whether the target is reached.
-No timing is a failure. Without names all benchmarks run, for about a quarter of an hour. Needs root.
+a shuffled order, and each timed launch follows an untimed one of the same thing. Print, as soon as
+they are known, medians, the median of the paired ratios with its exact 95 % interval, and whether
+the target is reached. No timing is a failure. Without names all benchmarks run, for about a quarter
+of an hour. Needs root.
 
 "
     .to_owned();
@@ -238,20 +239,21 @@ fn asked(arguments: &[String]) -> Result<Asked> {
 
 fn run(asked: Asked) -> Result<()> {
     let mut bench = Bench::begin(asked.seed)?;
-    let mut rows = Vec::new();
+    println!("{}", table::line(&table::TITLES));
     for one in &asked.benchmarks {
         let rounds = asked.rounds.unwrap_or(one.rounds);
         eprintln!("bench: {}: {} ({rounds} rounds)", one.name, one.question);
-        match (one.run)(&mut bench, rounds) {
-            Ok(own) => rows.extend(own),
+        let rows = match (one.run)(&mut bench, rounds) {
+            Ok(own) => own,
             Err(_) if bench.interrupted => {
                 eprintln!("bench: interrupted");
                 break;
             }
-            Err(error) => rows.push(Row::not_measured(one.name, &format!("{error:#}"))),
-        }
+            Err(error) => vec![Row::not_measured(one.name, &format!("{error:#}"))],
+        };
+        // What comes later may take long, or never end.
+        rows.iter().for_each(|row| println!("{}", table::line(&row.cells)));
     }
     println!("{}", bench.described());
-    print!("{}", table::render(&rows));
     Ok(())
 }

@@ -48,11 +48,13 @@ impl Reached {
 
 /// A line of the table.
 pub struct Row {
-    cells: [String; COLUMNS],
+    /// What stands in its columns.
+    pub cells: [String; COLUMNS],
 }
 
 const COLUMNS: usize = 8;
-const TITLES: [&str; COLUMNS] =
+/// What stands above them.
+pub const TITLES: [&str; COLUMNS] =
     ["benchmark", "yardstick", "dunnage", "ratio [95 %]", "difference [95 %]", "pairs", "target", "reached"];
 
 impl Row {
@@ -148,20 +150,9 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// The whole table, its columns aligned.
-pub fn render(rows: &[Row]) -> String {
-    let titles = TITLES.map(str::to_owned);
-    let complete = |cells: &&[String; COLUMNS]| !cells[COLUMNS - 1].is_empty();
-    let all = || std::iter::once(&titles).chain(rows.iter().map(|row| &row.cells));
-    let width =
-        |column: usize| all().filter(complete).map(|cells| cells[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; COLUMNS] = std::array::from_fn(width);
-    let mut text = String::new();
-    for cells in all() {
-        let padded: Vec<_> =
-            cells.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        text.push_str(padded.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
+/// A line of the table, with its columns where those of the others are.
+pub fn line(cells: &[impl AsRef<str>; COLUMNS]) -> String {
+    const WIDTHS: [usize; COLUMNS] = [45, 9, 8, 20, 33, 5, 12, 12];
+    let padded = cells.iter().zip(WIDTHS).map(|(cell, width)| format!("{:<width$}", cell.as_ref()));
+    padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
 }
