@@ -10,7 +10,7 @@ use crate::exit::Special;
 use crate::host::facts;
 use crate::image::{Digest, EXECUTABLE, Image};
 use crate::outcome::Abort;
-use crate::plan::{Entry, Ladder, Plan};
+use crate::plan::{Entry, Ladder, Layer, Plan};
 use crate::record::{Environment, FilterFacts, SubjectFacts, Timer};
 use crate::report::text::in_shell;
 use crate::runner::Tried;
@@ -18,7 +18,7 @@ use crate::subject::{self, Cause, Place, RunContext, Spec, Subject, Unavailable,
 use crate::sweep;
 use crate::sys::clock;
 use crate::sys::signals::Interrupts;
-use crate::units::Nanos;
+use crate::units::{Nanos, Stamp};
 
 /// A run being prepared and carried out. When it is dropped, its subjects go before the context that they use.
 pub struct Session {
@@ -33,12 +33,21 @@ pub struct Session {
 }
 
 /// The result of a search for subjects.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Found {
     /// The subjects that work, as entries of the plan.
     pub entries: Vec<Entry>,
     /// The subjects that do not work, by the requested label, with the reason.
     pub unavailable: Vec<(String, Unavailable)>,
+    /// The start of the search.
+    pub began: Stamp,
+}
+
+impl Found {
+    /// How long the search and the trials have taken so far.
+    pub fn took(&self) -> Nanos {
+        clock::now().since(self.began)
+    }
 }
 
 /// A requested subject.
@@ -52,6 +61,8 @@ pub struct Wanted {
     pub origin: Origin,
     /// The experiments that it is for; all if empty.
     pub only_in: Vec<&'static str>,
+    /// Those of them in which it is only needed if no earlier subject of its layer works.
+    pub spare_in: Vec<&'static str>,
     /// The label of the subject that this one varies in one key.
     pub variant_of: Option<String>,
 }
@@ -59,8 +70,23 @@ pub struct Wanted {
 impl Wanted {
     /// A subject for every experiment.
     pub fn new(spec: Spec, ladder: Ladder, origin: Origin) -> Wanted {
-        Wanted { spec, ladder, origin, only_in: Vec::new(), variant_of: None }
+        Wanted { spec, ladder, origin, only_in: Vec::new(), spare_in: Vec::new(), variant_of: None }
     }
+}
+
+/// The experiments in which a subject of this layer is needed, given those found before it; none if it is not needed at all.
+fn needed_in(wanted: &Wanted, layer: Layer, found: &Found) -> Option<Vec<&'static str>> {
+    let stands_for_it = |entry: &Entry| match &wanted.variant_of {
+        Some(original) => entry.label == *original,
+        None => entry.layer == layer && entry.variant_of.is_none(),
+    };
+    let is_needed = |experiment: &&&'static str| {
+        let is_there =
+            || found.entries.iter().any(|entry| stands_for_it(entry) && entry.takes_part_in(experiment));
+        !wanted.spare_in.contains(experiment) || is_there() == wanted.variant_of.is_some()
+    };
+    let only_in: Vec<_> = wanted.only_in.iter().filter(is_needed).copied().collect();
+    (wanted.only_in.is_empty() || !only_in.is_empty()).then_some(only_in)
 }
 
 /// Where a request for a subject comes from.
@@ -179,6 +205,7 @@ pub enum Trial {
 impl Session {
     /// Begins a session: clears leftovers of killed runs, and looks at the host from a bare process.
     pub fn begin(seed: u64, tell: fn(&str)) -> Result<Session> {
+        let began = clock::now();
         let interrupts = Interrupts::install().context("cannot collect signals")?;
         let place = place()?;
         for line in sweep::abandoned(&place)? {
@@ -192,7 +219,8 @@ impl Session {
             }
             Abort::Interrupted => Special::Interrupted.into(),
         })?;
-        Ok(Session { run, found: Found::default(), subjects: Vec::new(), tried: Tried::default() })
+        let found = Found { entries: Vec::new(), unavailable: Vec::new(), began };
+        Ok(Session { run, found, subjects: Vec::new(), tried: Tried::default() })
     }
 
     /// Prepares the requested subjects and tries each. Failures are listed with their reason. An engine's default runtime is not
@@ -201,12 +229,14 @@ impl Session {
         let Session { run, found, subjects, .. } = self;
         let is_foreign = |one: &Wanted| one.spec.name != "bare" && roots::foreign(&one.spec).is_some();
         run.lays_in_the_probe |= wanted.iter().any(is_foreign);
-        for Wanted { spec, ladder, origin, only_in, variant_of } in wanted {
+        for wanted in wanted {
             if run.interrupts.pending() {
                 return Err(Special::Interrupted.into());
             }
+            let kind = subject::kind_of(&wanted.spec)?;
+            let Some(only_in) = needed_in(&wanted, kind.layer, found) else { continue };
+            let Wanted { spec, ladder, origin, variant_of, .. } = wanted;
             let label = spec.shown();
-            let kind = subject::kind_of(&spec)?;
             if let Some(why) = hung(&spec, found) {
                 found.unavailable.push((label, why));
                 continue;
@@ -223,6 +253,8 @@ impl Session {
                 continue;
             }
             (run.tell)(&format!("trying {label}"));
+            // Its original has warmed up what they share.
+            let trial = if variant_of.is_some() { Trial::Once } else { trial };
             let tried = match try_out(subject.as_mut(), trial, run) {
                 Ok(_) if run.interrupts.asked() => Err(Abort::Interrupted),
                 tried => tried,
@@ -358,4 +390,54 @@ pub fn facts_of(facts: &subject::Facts) -> SubjectFacts {
     let mut notes: BTreeMap<_, _> = notes.collect();
     notes.extend(facts.runtime.clone().map(|runtime| ("runtime".to_owned(), runtime)));
     SubjectFacts { components: facts.components.clone(), notes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spare_is_needed_where_none_of_its_layer_works_and_its_variants_where_it_is() {
+        let wanted = |text: &str| {
+            let spec = Spec::parse(text).unwrap();
+            let variant_of = spec.to_string().split_once(':').map(|(original, _)| original.to_owned());
+            let wanted = Wanted::new(spec, Ladder::AsInstalled, Origin::Default);
+            Wanted { only_in: vec!["start", "cpu"], spare_in: vec!["cpu"], variant_of, ..wanted }
+        };
+        let found = |texts: &[(&str, &'static str)]| Found {
+            entries: texts.iter().map(|(text, only_in)| entry(text, only_in)).collect(),
+            unavailable: Vec::new(),
+            began: Stamp(0),
+        };
+        let needed = |text: &str, found: &Found| needed_in(&wanted(text), Layer::Runtime, found);
+        let crun = found(&[("floor", "cpu"), ("crun", "cpu")]);
+        assert_eq!(needed("runc", &crun), Some(vec!["start"]));
+        assert_eq!(
+            needed("runc", &found(&[("floor", "cpu"), ("crun", "start")])),
+            Some(vec!["start", "cpu"])
+        );
+        assert_eq!(needed("runc:seccomp=off", &crun), Some(vec!["start"]));
+        assert_eq!(needed("runc:seccomp=off", &found(&[("runc", "cpu")])), Some(vec!["start", "cpu"]));
+        let alone = Wanted { only_in: vec!["cpu"], ..wanted("runc") };
+        assert_eq!(needed_in(&alone, Layer::Runtime, &crun), None);
+        // Who is meant for all is no spare.
+        let plain = Wanted { only_in: Vec::new(), spare_in: Vec::new(), ..wanted("runc") };
+        assert_eq!(needed_in(&plain, Layer::Runtime, &crun), Some(Vec::new()));
+    }
+
+    fn entry(text: &str, only_in: &'static str) -> Entry {
+        let spec = Spec::parse(text).unwrap();
+        Entry {
+            label: text.to_owned(),
+            layer: subject::kind_of(&spec).unwrap().layer,
+            spec,
+            ladder: Ladder::AsInstalled,
+            twin_of: None,
+            runtime: None,
+            launch: Nanos(0),
+            offers: Vec::new(),
+            only_in: vec![only_in],
+            variant_of: None,
+        }
+    }
 }

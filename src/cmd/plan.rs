@@ -45,6 +45,8 @@ pub fn run(options: &cli::Plan) -> Result<i32> {
     Ok(exit::FINE)
 }
 
+/// Trials shorter than this are not worth telling.
+const TOLD: Nanos = Nanos::from_millis(5_000);
 /// Number of subjects that fit one screen.
 const SUBJECTS: usize = 14;
 
@@ -68,8 +70,10 @@ fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], look
         line("", format!("{name} is left out to stay within a minute"));
     }
     let (round, all) = (plan.round_time(), plan.predicted());
-    line("time", format!("{all} in total, {round} per round, plus the trials before"));
-    takes_long(asked, plan).into_iter().for_each(|words| line("", words));
+    let trials = Some(found.took()).filter(|took| *took >= TOLD);
+    let trials = trials.map_or("the trials".to_owned(), |took| format!("{took} of trials"));
+    line("time", format!("{all} in total, {round} per round, plus {trials} before"));
+    takes_long(asked, plan, found).into_iter().for_each(|words| line("", words));
     if plan.cells.iter().any(|cell| cell.asks().unknown.is_some()) {
         let taken = plan.unknown;
         line("", format!("assuming that the command takes {taken}; `run` tries it once to find out"));
@@ -132,8 +136,8 @@ fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], look
         line("settings", format!("{of}{settings}"));
     }
     line("cells", plan.cells.len().to_string());
-    for label in left_out {
-        line("left out", format!("{label}, to stay within a minute"));
+    if !left_out.is_empty() {
+        line("left out", format!("{}, to stay within a minute", left_out.join(", ")));
     }
     let lacking = plan.lacking(&asked.request.experiments);
     for ((experiment, why), all) in in_groups(lacking, |(experiment, _, why)| (*experiment, *why)) {
@@ -225,14 +229,14 @@ pub fn too_few(plan: &Plan) -> Option<String> {
 }
 
 /// A message if a run without a chosen number of rounds takes longer than documented, with what would shorten it.
-pub fn takes_long(asked: &Asked, plan: &Plan) -> Option<String> {
+pub fn takes_long(asked: &Asked, plan: &Plan, found: &Found) -> Option<String> {
     let minutes = match (asked.quick, &asked.request.experiments[..]) {
         (true, _) => 1,
         (false, [_]) => 6,
         (false, _) => 5,
     };
     let promised = Nanos::from_millis(minutes * 60_000);
-    (matches!(asked.request.rounds, Rounds::Fit(_)) && plan.predicted() > promised).then(|| {
+    (matches!(asked.request.rounds, Rounds::Fit(_)) && plan.predicted().0 + found.took().0 > promised.0).then(|| {
         let rounds = counted(plan.rounds_for_verdicts(), "round");
         format!(
             "this takes longer than {promised}, because verdicts on this many subjects need {rounds}; choose fewer with `-s`, or one setting with `--set`"

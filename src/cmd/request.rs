@@ -22,10 +22,10 @@ use crate::subject::{Unavailable, by_cause, context};
 use crate::sys::{filesystem, page_cache};
 use crate::units::Nanos;
 
-/// How long a run without options takes, not counting trials and report.
-const DEFAULT_TIME: Nanos = Nanos::from_millis(265_000);
-/// The same with `--quick`.
-const QUICK_TIME: Nanos = Nanos::from_millis(45_000);
+/// How long a run without options takes, including trials but not the report: five minutes with it.
+const DEFAULT_TIME: Nanos = Nanos::from_millis(280_000);
+/// The same with `--quick`, which promises a minute.
+const QUICK_TIME: Nanos = Nanos::from_millis(54_000);
 /// Seconds after which a launch counts as hung, by default.
 const TIMEOUT: u32 = (plan::ALLOWED.0 / 1_000_000_000) as u32;
 
@@ -330,8 +330,8 @@ fn some_settings(experiments: &[&'static str], chosen: &[Chosen]) -> Result<()> 
     Ok(())
 }
 
-/// Makes the plan for the found subjects. With `--quick`, leaves out subjects until the run fits in a minute, and returns their
-/// labels.
+/// Makes the plan for the found subjects, in the time that their trials left. With `--quick`, leaves out subjects until the run
+/// fits in a minute, unless they are a factorial, and returns their labels.
 pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
     if found.entries.is_empty() {
         let what = "nothing can be measured, because no subject works here";
@@ -340,13 +340,19 @@ pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
     let factorial = factorial(asked, found)?;
     let mut entries: Vec<Entry> = found.entries.clone();
     let mut left_out = Vec::new();
+    let left = |time: Nanos| Nanos((time.0 - found.took().0).max(0));
+    let rounds = match asked.request.rounds {
+        Rounds::Fit(time) => Rounds::Fit(left(time)),
+        given => given,
+    };
     loop {
         let plan = plan::make(Request {
             factorial: factorial.clone(),
             subjects: entries.clone(),
+            rounds,
             ..asked.request.clone()
         });
-        let fits = plan.predicted() <= QUICK_TIME || asked.named;
+        let fits = plan.predicted() <= left(QUICK_TIME) || factorial.is_some();
         if plan.cells.is_empty() {
             let lacking = plan.lacking(&asked.request.experiments);
             let lacking = lacking.map(|(experiment, label, why)| format!("{experiment} of `{label}`: {why}"));
@@ -371,20 +377,41 @@ pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
     }
 }
 
-/// Leaves out the last subject with its variants, engines with a chosen runtime first; when only `least` are left, the last
-/// variant. Returns the labels.
+/// Leaves out the least informative subject with its variants, and returns the labels: first variants in all but the first key
+/// that is varied, then engines with a chosen runtime, then all but the first subject of each layer, then the last but one,
+/// because a layer between two others only explains them. When only `least` are left, the last variant.
 fn leave_out(entries: &mut Vec<Entry>, least: usize) -> Vec<String> {
-    let is_original = |entry: &Entry| entry.variant_of.is_none();
-    let last = match entries.iter().filter(|entry| is_original(entry)).count() > least {
-        true => entries
+    // Number of keys of the same subject that were varied before.
+    let rank = |entry: &Entry| {
+        let siblings =
+            entries.iter().filter(|one| one.variant_of.is_some() && one.variant_of == entry.variant_of);
+        distinct(siblings.map(|one| varied_key(one, entries)))
             .iter()
-            .rposition(|entry| is_original(entry) && entry.spec.runtime.is_some())
-            .or_else(|| entries.iter().rposition(is_original)),
-        false => entries.iter().rposition(|entry| !is_original(entry)),
+            .position(|key| *key == varied_key(entry, entries))
+            .unwrap_or(0)
     };
-    let Some(label) = last.map(|index| entries[index].label.clone()) else { return Vec::new() };
+    let originals: Vec<&Entry> = entries.iter().filter(|entry| entry.variant_of.is_none()).collect();
+    let variants = || entries.iter().filter(|entry| entry.variant_of.is_some());
+    let is_another = |index: usize| originals[..index].iter().any(|one| one.layer == originals[index].layer);
+    let last = match variants().max_by_key(|entry| rank(entry)) {
+        Some(of_later_key) if rank(of_later_key) > 0 => Some(of_later_key),
+        _ if originals.len() <= least => variants().next_back(),
+        _ => None
+            .or_else(|| originals.iter().rposition(|entry| entry.spec.runtime.is_some()))
+            .or_else(|| (0..originals.len()).rev().find(|index| is_another(*index)))
+            .or_else(|| originals.len().checked_sub(2))
+            .map(|index| originals[index]),
+    };
+    let Some(label) = last.map(|entry| entry.label.clone()) else { return Vec::new() };
     let goes = |entry: &mut Entry| entry.label == label || entry.variant_of.as_ref() == Some(&label);
     entries.extract_if(.., goes).map(|entry| entry.label).collect()
+}
+
+/// The key in which a variant differs from its original.
+fn varied_key<'a>(entry: &'a Entry, entries: &[Entry]) -> Option<&'a str> {
+    let original = entries.iter().find(|one| Some(&one.label) == entry.variant_of.as_ref())?;
+    let mut keys = entry.spec.keys.iter().map(|(key, _)| key.as_str());
+    keys.find(|key| entry.spec.get(key) != original.spec.get(key))
 }
 
 #[cfg(test)]
@@ -404,12 +431,13 @@ mod tests {
     }
 
     #[test]
-    fn a_minute_leaves_out_subjects_with_their_variants_before_the_variants_of_the_last() {
-        let found = |texts: &[&str]| {
-            let entry = |text: &&str| Entry {
+    fn a_minute_leaves_out_what_tells_the_least() {
+        let entry = |text: &&str| {
+            let spec = Spec::parse(text).unwrap();
+            Entry {
                 label: (*text).to_owned(),
-                spec: Spec::parse(text).unwrap(),
-                layer: plan::Layer::Floor,
+                layer: crate::subject::kind_of(&spec).unwrap().layer,
+                spec,
                 ladder: Ladder::AsInstalled,
                 twin_of: None,
                 runtime: None,
@@ -417,17 +445,39 @@ mod tests {
                 offers: Vec::new(),
                 only_in: Vec::new(),
                 variant_of: text.split_once(':').map(|(original, _)| original.to_owned()),
-            };
-            texts.iter().map(entry).collect::<Vec<_>>()
+            }
         };
-        let mut entries =
-            found(&["bare", "floor", "docker", "docker+crun", "podman", "floor:pid=host", "docker:pid=host"]);
-        let gone = |entries: &mut Vec<Entry>| leave_out(entries, 2).join(" ");
-        assert_eq!(gone(&mut entries), "docker+crun");
-        assert_eq!(gone(&mut entries), "podman");
-        assert_eq!(gone(&mut entries), "docker docker:pid=host");
-        assert_eq!(gone(&mut entries), "floor:pid=host");
-        assert_eq!(gone(&mut entries), "");
-        assert_eq!(leave_out(&mut entries, 1), ["floor"]);
+        let gone = |texts: &[&str], least: usize| {
+            let mut entries: Vec<Entry> = texts.iter().map(entry).collect();
+            let gone = std::iter::repeat_with(|| leave_out(&mut entries, least).join(" "));
+            gone.take_while(|gone| !gone.is_empty()).collect::<Vec<_>>().join(", ")
+        };
+        let ladder = ["bare", "floor", "crun", "runc", "docker", "docker+crun", "podman"];
+        let varied = [
+            "floor:seccomp=off",
+            "floor:pid=host",
+            "floor:net=host",
+            "docker:seccomp=off",
+            "docker:pid=host",
+        ];
+        assert_eq!(
+            gone(&[&ladder[..], &varied].concat(), 2),
+            "floor:net=host, docker:pid=host, floor:pid=host, docker+crun, podman, runc, crun, floor floor:seccomp=off, \
+             docker:seccomp=off"
+        );
+        // Values of one key are of one rank, and where nothing is compared a subject with them is enough.
+        let limited = [
+            "floor",
+            "docker",
+            "podman",
+            "floor:cpus=0.1",
+            "docker:cpus=0.1",
+            "docker:cpus=0.5",
+            "podman:cpus=0.5",
+        ];
+        assert_eq!(
+            gone(&limited, 1),
+            "podman podman:cpus=0.5, floor floor:cpus=0.1, docker:cpus=0.5, docker:cpus=0.1"
+        );
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn measured(options: &cli::Run) -> Result<(Result<Ending>, PathBuf)> 
         super::tell(&format!("left out to stay within a minute: {}", left_out.join(", ")));
         session.leave_out(&left_out);
     }
-    if let Some(words) = super::plan::takes_long(&asked, &plan) {
+    if let Some(words) = super::plan::takes_long(&asked, &plan, &session.found) {
         super::tell(&words);
     }
     let mut environment = session.environment();

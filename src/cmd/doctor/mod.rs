@@ -155,6 +155,7 @@ mod tests {
                 ("podman+runc".into(), absent("the runtime `runc` is not installed")),
                 ("docker".into(), broken("it says that something is not installed")),
             ],
+            began: crate::units::Stamp(0),
         };
         let states: Vec<_> = of_subjects(&found).into_iter().map(|row| row.finding.state).collect();
         assert_eq!(states, [State::NotApplicable, State::NotApplicable, State::Problem]);

@@ -2,44 +2,65 @@
 //! subject in the keys that the experiment varies.
 
 use super::named;
-use crate::experiment::{Scope, Variation};
+use crate::experiment::{Experiment, Scope, Variation, Varied};
 use crate::plan::{Ladder, Layer};
 use crate::session::Wanted;
 use crate::subject::{self, Kind};
 
-/// The default subjects, each for the experiments whose scope it is in, without those that are in none.
+/// The default subjects, each for the experiments whose scope it is in, or would be in if others did not work; without those
+/// that are in none.
 pub fn in_company(experiments: &[&'static str], defaults: Vec<Wanted>) -> Vec<Wanted> {
     let all = (0..defaults.len()).filter_map(|index| {
-        let with: Vec<_> = named(experiments)
-            .filter(|experiment| belongs(experiment.scope, &defaults, index))
-            .map(|experiment| experiment.name)
-            .collect();
-        if with.is_empty() {
+        let in_part = |part: Part| -> Vec<&'static str> {
+            let its = |one: &&Experiment| part_in(one.scope, &defaults, index) == Some(part);
+            named(experiments).filter(its).map(|one| one.name).collect()
+        };
+        let (own, spare_in) = (in_part(Part::Own), in_part(Part::Spare));
+        if own.len() + spare_in.len() == 0 {
             return None;
         }
-        let only_in = if with.len() == experiments.len() { Vec::new() } else { with };
-        Some(Wanted { only_in, ..defaults[index].clone() })
+        let only_in =
+            if own.len() == experiments.len() { Vec::new() } else { [own, spare_in.clone()].concat() };
+        Some(Wanted { only_in, spare_in, ..defaults[index].clone() })
     });
     all.collect()
 }
 
-fn belongs(scope: Scope, defaults: &[Wanted], index: usize) -> bool {
-    let is_on = |wanted: &Wanted, layer| subject::kind_of(&wanted.spec).is_ok_and(|kind| kind.layer == layer);
-    let is_runtime = |wanted: &Wanted| is_on(wanted, Layer::Runtime);
+/// The part of a subject in an experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// It takes part.
+    Own,
+    /// It takes part if no earlier subject of its layer works.
+    Spare,
+}
+
+fn part_in(scope: Scope, defaults: &[Wanted], index: usize) -> Option<Part> {
     let wanted = &defaults[index];
+    let kind = subject::kind_of(&wanted.spec).ok()?;
     let as_installed = wanted.ladder == Ladder::AsInstalled;
-    match scope {
-        Scope::All => true,
-        Scope::AsInstalled => as_installed,
-        Scope::Few => {
-            let another_runtime = is_runtime(wanted) && defaults[..index].iter().any(is_runtime);
-            as_installed && wanted.spec.runtime.is_none() && !another_runtime
-        }
-        Scope::Engines => {
-            let layer = is_on(wanted, Layer::Floor) || is_on(wanted, Layer::Engine);
-            as_installed && layer && wanted.spec.runtime.is_none()
-        }
+    let is_plain = as_installed && wanted.spec.runtime.is_none();
+    let is_another = |other: &Wanted| {
+        let layer = subject::kind_of(&other.spec).is_ok_and(|other| other.layer == kind.layer);
+        layer && filters(other)
+    };
+    let after_the_first = if defaults[..index].iter().any(is_another) { Part::Spare } else { Part::Own };
+    match (scope, kind.layer) {
+        (Scope::All, _) => Some(Part::Own),
+        (Scope::AsInstalled, _) => as_installed.then_some(Part::Own),
+        (Scope::Engines, Layer::Floor | Layer::Engine) => is_plain.then_some(Part::Own),
+        (Scope::Engines, _) => None,
+        _ if !is_plain || !filters(wanted) => None,
+        (Scope::Few, layer) if layer != Layer::Runtime => Some(Part::Own),
+        (Scope::Few | Scope::OneOfEach, _) => Some(after_the_first),
     }
+}
+
+/// Whether system calls are filtered by default, if the subject can filter them at all.
+fn filters(wanted: &Wanted) -> bool {
+    let kind = subject::kind_of(&wanted.spec).ok();
+    let key = kind.and_then(|kind| kind.keys.iter().find(|key| key.name == "seccomp"));
+    key.is_none_or(|key| key.default == Some("default"))
 }
 
 /// The subjects followed by their variants, each for the experiments that vary its key.
@@ -51,8 +72,14 @@ pub fn varied(experiments: &[&'static str], subjects: Vec<Wanted>) -> Vec<Wanted
             if !wanted.only_in.is_empty() && !wanted.only_in.contains(&experiment.name) {
                 continue;
             }
-            let above = || subjects.iter().any(|other| is_above(other, kind.layer, experiment.name));
-            let varies = experiment.varies.iter().filter(|one| !one.for_layers_above || above());
+            let is_varied = |variation: &&Variation| match variation.of {
+                Varied::Every => true,
+                Varied::Floor => kind.layer == Layer::Floor,
+                Varied::BelowOthers => {
+                    subjects.iter().any(|other| is_above(other, kind.layer, experiment.name))
+                }
+            };
+            let varies = experiment.varies.iter().filter(is_varied);
             for variant in varies.flat_map(|one| variants(one, kind, wanted)) {
                 add(&mut all, variant, experiment.name);
             }
@@ -143,18 +170,32 @@ mod tests {
 
     #[test]
     fn a_small_company_has_one_runtime_and_no_engine_with_one_of_choice() {
-        let mut defaults: Vec<_> =
-            ["bare", "floor", "crun", "runc", "docker", "docker+crun", "docker:net=none"]
-                .map(wanted)
-                .to_vec();
-        defaults[6].ladder = Ladder::Equalised;
-        let members = |scope| -> Vec<String> {
-            let all = (0..defaults.len()).filter(|&index| belongs(scope, &defaults, index));
+        let mut defaults: Vec<_> = [
+            "bare",
+            "floor",
+            "crun",
+            "runc",
+            "containerd",
+            "docker",
+            "docker+crun",
+            "docker:net=none",
+            "podman",
+        ]
+        .map(wanted)
+        .to_vec();
+        defaults[7].ladder = Ladder::Equalised;
+        let in_part = |scope, part| -> Vec<String> {
+            let all = (0..defaults.len()).filter(|&index| part_in(scope, &defaults, index) == Some(part));
             all.map(|index| defaults[index].spec.to_string()).collect()
         };
-        assert_eq!(members(Scope::Few), ["bare", "floor", "crun", "docker"]);
-        assert_eq!(members(Scope::Engines), ["floor", "docker"]);
-        assert_eq!(members(Scope::AsInstalled).len(), 6);
-        assert_eq!(members(Scope::All).len(), 7);
+        let members = |scope| in_part(scope, Part::Own);
+        // If the first is not installed, another takes its place.
+        assert_eq!(in_part(Scope::Few, Part::Spare), ["runc"]);
+        assert_eq!(in_part(Scope::OneOfEach, Part::Spare), ["runc", "podman"]);
+        assert_eq!(members(Scope::Few), ["bare", "floor", "crun", "docker", "podman"]);
+        assert_eq!(members(Scope::OneOfEach), ["bare", "floor", "crun", "docker"]);
+        assert_eq!(members(Scope::Engines), ["floor", "containerd", "docker", "podman"]);
+        assert_eq!(members(Scope::AsInstalled).len(), 8);
+        assert_eq!(members(Scope::All).len(), 9);
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! Each sample has its own container, started just before and removed after it, outside the timed interval.
 
-use super::question::{Concern, Experiment, Metric, QUIET, nanos, probe_work};
+use super::question::{Concern, Experiment, Metric, QUIET, Scope, nanos, probe_work};
 use super::setting::SettingKey;
 use crate::subject::Need;
 
@@ -47,5 +47,7 @@ pub static EXEC: Experiment = Experiment {
         Some("primed") => launch + launch + launch + QUIET,
         _ => launch + launch + launch + QUIET + QUIET,
     },
+    // What starting is equalised in is there before anything enters.
+    scope: Scope::AsInstalled,
     ..Experiment::of("exec", "what does it cost to enter a running container?", Need::Exec, &METRICS)
 };

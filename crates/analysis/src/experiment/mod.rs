@@ -21,8 +21,8 @@ pub mod throttle;
 use serde::de::{Deserialize, Deserializer, Error};
 
 pub use question::{
-    Concern, Event, Experiment, Metric, MetricFacts, QUIET, Replicates, Scope, Shown, Variation, Weight,
-    parse_setting, settings_of,
+    Concern, Event, Experiment, Metric, MetricFacts, QUIET, Replicates, Scope, Shown, Variation, Varied,
+    Weight, parse_setting, settings_of,
 };
 pub use setting::{Setting, SettingKey, settings};
 

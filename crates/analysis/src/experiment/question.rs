@@ -144,20 +144,30 @@ pub struct Variation {
     /// Its values. Each one makes another subject next to the one that was asked for, unless the kind rejects
     /// it or has it anyway.
     pub values: &'static [&'static str],
-    /// Whether it is only needed below a subject of a higher layer, and made only if such a subject is
-    /// measured.
-    pub for_layers_above: bool,
+    /// Which subjects are varied.
+    pub of: Varied,
+}
+
+/// Which subjects an experiment varies in a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Varied {
+    /// Every one that has the key.
+    Every,
+    /// The floor, if it has the key: it has the kernel's part of it and nothing else.
+    Floor,
+    /// Those below a measured subject of a higher layer, which alone needs them.
+    BelowOthers,
 }
 
 impl Variation {
     /// For every subject that has the key.
     pub const fn of(key: &'static str, values: &'static [&'static str]) -> Variation {
-        Variation { key, values, for_layers_above: false }
+        Variation { key, values, of: Varied::Every }
     }
 
-    /// The same, made only below a subject of a higher layer.
-    pub(super) const fn for_layers_above(self) -> Variation {
-        Variation { for_layers_above: true, ..self }
+    /// The same for other subjects.
+    pub(super) const fn only(self, of: Varied) -> Variation {
+        Variation { of, ..self }
     }
 }
 
@@ -196,8 +206,11 @@ pub enum Scope {
     All,
     /// Those with default options.
     AsInstalled,
-    /// Of these, only the first runtime, and no engine with a chosen runtime: for samples that take long.
+    /// Of these, only the first runtime that works, and the engines that filter system calls by default, with their own
+    /// runtime: each has variants.
     Few,
+    /// Of the same, only the first of each layer that works: for samples that take long and are expected to be the same.
+    OneOfEach,
     /// Of these, the floor and the engines: for samples that take very long.
     Engines,
 }

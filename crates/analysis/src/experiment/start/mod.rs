@@ -3,7 +3,7 @@
 
 pub mod suspects;
 
-use super::question::{Concern, Experiment, Metric, QUIET, Variation, nanos, probe_work};
+use super::question::{Concern, Experiment, Metric, QUIET, Variation, Varied, nanos, probe_work};
 use super::setting::{Setting, SettingKey};
 use crate::subject::Need;
 use crate::units::Nanos;
@@ -79,7 +79,7 @@ pub static START: Experiment = Experiment {
     guarded: &[CACHE, LIBC],
     // Runtimes enter their cgroups this way; the kernel's share of their time comes from the floor that does
     // it too.
-    varies: &[Variation::of("cgroup", &["procs"]).for_layers_above()],
+    varies: &[Variation::of("cgroup", &["procs"]).only(Varied::BelowOthers)],
     // The priming launch would read again what was dropped before it; dropping after it would leave nothing
     // primed.
     has: |setting| !(is_cold(setting) && setting.get("prestate") == Some("primed")),
