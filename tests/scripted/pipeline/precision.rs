@@ -73,7 +73,7 @@ fn a_precision_that_an_hour_does_not_reach_is_capped_aloud() {
     assert!(run.plan.precision.is_some_and(|one| one.capped) && run.plan.rounds == 1000);
     let text = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        text.contains("more rounds are needed than allowed") && text.contains("not reached, but ±"),
+        text.contains("found that more rounds are needed than allowed") && text.contains("reached only ±"),
         "{text}"
     );
 }

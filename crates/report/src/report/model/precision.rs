@@ -46,7 +46,7 @@ pub(super) fn precision(run: &Recorded, analysis: &Analysis) -> Option<Precision
             let setting = cell.setting.in_brackets();
             let metric = run.plan.metrics(cell)[finding.metric].name;
             let label = clean(&run.plan.subjects[cell.subject].label);
-            let verb = if reached.share <= asked { "reached" } else { "not reached, but" };
+            let verb = if reached.share <= asked { "reached" } else { "reached only" };
             format!("{verb} ±{} (widest: {metric} of `{label}`{setting})", percent(reached.share))
         }
     };

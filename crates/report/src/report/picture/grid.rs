@@ -107,8 +107,8 @@ fn differences(experiment: &Experiment, setting: &Setting) -> Option<Picture> {
         &[experiment.name, "differences", if under.is_empty() { "" } else { &setting.values }],
         format!("{}: difference of each subject from {baseline}{under}", experiment.name),
         vec![
-            "Medians of the paired differences. A shade means decided: the darker, the larger against the smallest \
-             difference that matters; the lightest is not larger than that."
+            "Medians of the paired differences. Shaded fields are decided: the darker, the larger the difference relative \
+             to the smallest that matters; the lightest does not exceed it."
                 .into(),
             "= no difference that matters · ? undecided · ~ in noise · ! suspect".into(),
         ],
