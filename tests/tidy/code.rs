@@ -8,15 +8,21 @@ pub fn without_comments(text: &str) -> String {
     blank(text, Blank::Comments)
 }
 
-/// The text with comments and the content of string and character literals blanked out.
+/// The text with comments and what is in string and character literals blanked out.
 pub fn without_comments_and_strings(text: &str) -> String {
     blank(text, Blank::CommentsAndStrings)
+}
+
+/// The text with everything but comments and literals blanked out.
+pub fn without_code(text: &str) -> String {
+    blank(text, Blank::Code)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Blank {
     Comments,
     CommentsAndStrings,
+    Code,
 }
 
 fn blank(text: &str, what: Blank) -> String {
@@ -25,13 +31,13 @@ fn blank(text: &str, what: Blank) -> String {
     while let Some(first) = rest.chars().next() {
         let in_word = out.ends_with(is_word);
         let (length, keep) = if rest.starts_with("//") {
-            (rest.find('\n').unwrap_or(rest.len()), false)
+            (rest.find('\n').unwrap_or(rest.len()), what == Blank::Code)
         } else if rest.starts_with("/*") {
-            (block_comment(rest), false)
+            (block_comment(rest), what == Blank::Code)
         } else if let Some(length) = literal(rest, in_word) {
-            (length, what == Blank::Comments)
+            (length, what != Blank::CommentsAndStrings)
         } else {
-            (first.len_utf8(), true)
+            (first.len_utf8(), what != Blank::Code)
         };
         let (piece, after) = rest.split_at(length);
         if keep {

@@ -5,6 +5,7 @@
 
 mod circles;
 mod code;
+mod english;
 mod rules;
 
 use std::collections::BTreeMap;
@@ -36,6 +37,33 @@ fn no_files_import_each_other_in_a_circle() {
     assert!(crates.len() > 3, "the walk found {:?}", crates.keys());
     let complaints: Vec<String> = crates.values().flat_map(circles::complaints).collect();
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+#[test]
+fn what_people_read_has_no_relapse_of_the_style_sheet() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sheet = fs::read_to_string(root.join("CONTRIBUTING.md")).expect("the style sheet");
+    let relapses = english::relapses(&sheet);
+    assert!(relapses.len() > 10, "the table of relapses was read as {relapses:?}");
+    let mut complaints = Vec::new();
+    walk(root, root, &mut |path, text| {
+        // Its own test is made of relapses.
+        if path != "tests/tidy/english.rs" {
+            complaints.extend(english::complaints(path, &code::without_code(text), &relapses));
+        }
+    });
+    let documents = [root, &root.join("docs")].map(|directory| fs::read_dir(directory).expect("documents"));
+    for path in documents.into_iter().flatten().map(|entry| entry.expect("an entry").path()) {
+        let name = path.strip_prefix(root).expect("below the root").to_string_lossy().into_owned();
+        if name.ends_with(".md") {
+            let text = fs::read_to_string(&path).expect("a document in UTF-8");
+            // The table itself is made of relapses.
+            let rows = |line: &&str| name != "CONTRIBUTING.md" || !line.starts_with("| `");
+            let text: String = text.lines().map(|line| if rows(&line) { line } else { "" }).collect::<Vec<_>>().join("\n");
+            complaints.extend(english::complaints(&name, &text, &relapses));
+        }
+    }
+    assert!(complaints.is_empty(), "{} relapses\n{}", complaints.len(), complaints.join("\n"));
 }
 
 /// Calls `see` for every source file, with its path from the root of the repository.
