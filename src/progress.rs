@@ -139,7 +139,7 @@ fn line_event(began: &std::time::Instant, told: &mut Told, plan: &Plan, event: &
         _ => None,
     };
     if let Some(line) = line {
-        // If nobody can read progress any more, measuring continues.
+        // If progress can no longer be written, measuring continues.
         let _ = writeln!(std::io::stderr(), "{line}");
     }
 }

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Parser as _;
+use clap::error::ErrorKind;
 use dunnage::cli::Cli;
 use dunnage::experiment::command::line;
 use dunnage::subject::kind_of;
@@ -24,7 +25,8 @@ fn root() -> &'static Path {
 
 /// Every document, by its path from the root of the repository.
 fn documents() -> BTreeMap<PathBuf, String> {
-    let entries = [root().to_owned(), root().join("docs")].map(|place| fs::read_dir(place).expect("documents"));
+    let entries =
+        [root().to_owned(), root().join("docs")].map(|place| fs::read_dir(place).expect("documents"));
     let paths = entries.into_iter().flatten().map(|entry| entry.expect("an entry").path());
     let documents: BTreeMap<_, _> = paths
         .filter(|path| path.extension().is_some_and(|kind| kind == "md"))
@@ -41,23 +43,26 @@ fn events(text: &str) -> Parser<'_> {
     Parser::new_ext(text, Options::ENABLE_TABLES)
 }
 
-/// The command lines that begin with `dunnage`: those of shell blocks, those after a prompt, and those in a line of text.
-fn commands(text: &str) -> Vec<String> {
+/// The command lines that begin with `dunnage`: those of shell blocks, those after a prompt, and those in a line of text,
+/// where a verb may stand for itself.
+fn commands(text: &str) -> Vec<(String, Where)> {
     let mut found = Vec::new();
     let mut block = None;
     for event in events(text) {
         match event {
-            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) => block = Some(language.into_string()),
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) => {
+                block = Some(language.into_string())
+            }
             Event::End(TagEnd::CodeBlock) => block = None,
             Event::Text(text) if block.is_some() => {
                 let prompt = if block.as_deref() == Some("sh") { "dunnage " } else { "$ dunnage " };
                 let text = text.replace("\\\n", " ");
                 let lines = text.lines().filter(|line| line.starts_with(prompt));
-                found.extend(lines.map(|line| line.trim_start_matches("$ ").to_owned()));
+                found.extend(lines.map(|line| (line.trim_start_matches("$ ").to_owned(), Where::Block)));
             }
-            // An ellipsis says that it is not the whole command.
-            Event::Code(code) if code.starts_with("dunnage ") && !code.contains('…') => {
-                found.push(code.into_string());
+            // These say that it is not a whole command.
+            Event::Code(code) if code.starts_with("dunnage ") && !code.contains(['…', '[']) => {
+                found.push((code.into_string(), Where::Text));
             }
             _ => {}
         }
@@ -65,8 +70,15 @@ fn commands(text: &str) -> Vec<String> {
     found
 }
 
+/// Where a command is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Where {
+    Block,
+    Text,
+}
+
 /// Why the program would refuse a command line, apart from what it needs of a machine.
-fn refused(command: &str) -> Option<String> {
+fn refused((command, place): &(String, Where)) -> Option<String> {
     let words = line::split(command).map_err(|error| format!("{command}: {error}"));
     let words = match words {
         Ok(words) => words,
@@ -75,16 +87,19 @@ fn refused(command: &str) -> Option<String> {
     // What a shell takes for itself.
     let end = words.iter().position(|word| [">", "|", "||", "&&"].contains(&word.as_str()));
     let words = &words[..end.unwrap_or(words.len())];
-    let help = |error: &clap::Error| error.exit_code() == 0;
-    if let Err(error) = Cli::try_parse_from(words).map(drop).or_else(|error| if help(&error) { Ok(()) } else { Err(error) }) {
+    let is_name = |error: &clap::Error| {
+        error.kind() == ErrorKind::MissingRequiredArgument && *place == Where::Text || error.exit_code() == 0
+    };
+    if let Some(error) = Cli::try_parse_from(words).err().filter(|error| !is_name(error)) {
         return Some(format!("{command}: {error}"));
     }
     let subjects = words.windows(2).filter(|pair| pair[0] == "-s").map(|pair| &pair[1]);
-    // `history -s` takes labels.
-    let subjects = subjects.filter(|_| words.get(1).is_some_and(|verb| verb != "history"));
-    subjects.map(|one| Spec::parse(one).and_then(|spec| kind_of(&spec).map(drop))).find_map(|checked| {
-        checked.err().map(|error| format!("{command}: {error}"))
-    })
+    // `history -s` takes labels, and `NAME` is to be replaced.
+    let subjects =
+        subjects.filter(|one| words.get(1).is_some_and(|verb| verb != "history") && *one != "NAME");
+    subjects
+        .map(|one| Spec::parse(one).and_then(|spec| kind_of(&spec).map(drop)))
+        .find_map(|checked| checked.err().map(|error| format!("{command}: {error}")))
 }
 
 #[test]
@@ -98,7 +113,8 @@ fn every_command_in_a_document_is_one_that_the_program_takes() {
         }
         let commands = commands(&text);
         seen += commands.len();
-        wrong.extend(commands.iter().filter_map(|one| Some(format!("{}: {}", path.display(), refused(one)?))));
+        wrong
+            .extend(commands.iter().filter_map(|one| Some(format!("{}: {}", path.display(), refused(one)?))));
     }
     assert!(seen > 80, "{seen} commands were found");
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
@@ -140,7 +156,9 @@ fn every_link_within_the_repository_leads_somewhere() {
     let mut wrong = Vec::new();
     for (path, text) in &documents {
         for event in events(text) {
-            let Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) = event else { continue };
+            let Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) = event else {
+                continue;
+            };
             if dest_url.contains("://") {
                 continue;
             }
@@ -178,5 +196,8 @@ fn normal(path: &Path) -> PathBuf {
 #[test]
 fn readme_stays_short() {
     let lines = documents()[Path::new("README.md")].lines().count();
-    assert!(lines <= README, "README.md has {lines} lines, more than {README}: what is not for a first reader belongs into docs");
+    assert!(
+        lines <= README,
+        "README.md has {lines} lines, more than {README}: what is not for a first reader belongs into docs"
+    );
 }

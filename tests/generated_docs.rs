@@ -57,7 +57,7 @@ fn subjects_and_keys_are_documented_as_they_are() {
     let mut text = preface("Subjects and keys", "the program's own list of subjects");
     text.push_str(
         "A subject is written `[LABEL=]NAME[+RUNTIME][:key=value,…]`; a value with a comma, colon or equals sign\n\
-         stands in double quotes. `dunnage list subjects` also says what was found on this machine.\n",
+         must be in double quotes. `dunnage list subjects` also says what was found on this machine.\n",
     );
     for kind in subject::shown_kinds() {
         describe_kind(&mut text, kind);

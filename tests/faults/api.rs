@@ -152,7 +152,7 @@ fn what_cannot_be_asked_is_said_with_the_remedy() {
         ran.code == 6 && ran.stderr.contains(&told) && ran.stderr.contains("remedy: start the daemon"),
         "{ran}"
     );
-    for host in ["tcp://127.0.0.1:1", "ssh://somebody@somewhere"] {
+    for host in ["tcp://127.0.0.1:1", "ssh://user@host"] {
         let ran = scene.dunnage.run(&format!("check start -s docker:client=api,host=\"{host}\""));
         assert_eq!(ran.code, 4, "{ran}");
         let told = format!("`client=api` needs a Unix socket, and `{host}` is not one");

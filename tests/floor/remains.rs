@@ -131,7 +131,7 @@ fn what_a_killed_maker_leaves_is_undone_from_its_name() {
     assert_eq!(place.remains(), Vec::<PathBuf>::new());
     undo(&left).unwrap();
     let mut foreign = left;
-    foreign.cgroups = vec!["/sys/fs/cgroup/somebody/else".into()];
+    foreign.cgroups = vec!["/sys/fs/cgroup/other/group".into()];
     assert!(undo(&foreign).unwrap_err().to_string().contains("is not a cgroup made by dunnage"));
 }
 

@@ -122,7 +122,7 @@ fn too_few_runs_and_bad_ones_are_told() {
     assert!(ran.code == 2 && ran.stderr.contains("no run has the tag"), "{ran}");
     let ran = dunnage.run("history DIR --metric start.nothing");
     assert!(ran.code == 2 && ran.stderr.contains("`start.returned`"), "{ran}");
-    let ran = dunnage.run("history DIR -s nobody");
+    let ran = dunnage.run("history DIR -s unknown");
     assert!(ran.code == 2 && ran.stderr.contains("subjects are `a`"), "{ran}");
     let ran = dunnage.run("history DIR --format csv -o DIR/01/samples.jsonl");
     assert!(ran.code == 2 && ran.stderr.contains("is part of a run"), "{ran}");

@@ -59,7 +59,8 @@ fn what_people_read_has_no_relapse_of_the_style_sheet() {
             let text = fs::read_to_string(&path).expect("a document in UTF-8");
             // The table itself is made of relapses.
             let rows = |line: &&str| name != "CONTRIBUTING.md" || !line.starts_with("| `");
-            let text: String = text.lines().map(|line| if rows(&line) { line } else { "" }).collect::<Vec<_>>().join("\n");
+            let text: String =
+                text.lines().map(|line| if rows(&line) { line } else { "" }).collect::<Vec<_>>().join("\n");
             complaints.extend(english::complaints(&name, &text, &relapses));
         }
     }

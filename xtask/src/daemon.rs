@@ -170,7 +170,7 @@ fn crun_flags() -> Vec<String> {
     }
 }
 
-/// Whether a process has ended: its state follows the name in parentheses, and without the process there is no file.
+/// Whether a process has ended: its state follows the name in parentheses, and without the process the file is missing.
 fn has_ended(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .map_or(true, |stat| stat.rsplit(')').next().is_none_or(|rest| rest.starts_with(" Z")))

@@ -7,8 +7,6 @@ use std::sync::Mutex;
 
 use serde::{Serialize, Serializer};
 
-use crate::text::listed;
-
 /// The conditions that an experiment chooses for one cell, as `key=value` in a fixed order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Setting(pub Vec<(&'static str, &'static str)>);
@@ -22,11 +20,6 @@ impl Setting {
     /// The text that follows a name: ` (key=value)`, or nothing if there are no keys.
     pub fn in_brackets(&self) -> String {
         if self.0.is_empty() { String::new() } else { format!(" ({self})") }
-    }
-
-    /// Its values without their keys, joined by `, `.
-    pub fn values(&self) -> String {
-        listed(self.0.iter().map(|(_, value)| value), ", ")
     }
 }
 

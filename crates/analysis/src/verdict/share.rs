@@ -29,7 +29,7 @@ pub struct FloorShare {
 }
 
 /// Shares are for the first metric, which users wait for, and only for launches: that arithmetic takes as
-/// long on the floor explains nothing.
+/// long on the floor, which says nothing about a container.
 pub(super) fn floor_shares(run: &Recorded, columns: &Columns) -> Vec<FloorShare> {
     let plan = &run.plan;
     let is_floor = |subject: &usize| {

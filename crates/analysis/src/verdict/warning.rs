@@ -165,8 +165,7 @@ fn volatile_roots(run: &Recorded) -> Option<Warning> {
     let own = own.filter(|(_, series)| series.treatments.iter().flatten().any(is_volatile));
     let labels = distinct(own.map(|(cell, _)| clean(&run.plan.subjects[cell.subject].label)));
     let all = labels.join(", ");
-    let seen =
-        format!("the root of {all} is mounted volatile: nothing that is synced there reaches the disk");
+    let seen = format!("no fsync reaches the disk in the root of {all}, which is mounted volatile");
     let remedy = "starts are not affected; do not compare writes there with writes to a disk";
     (!labels.is_empty()).then(|| Warning { labels, ..Warning::of_run("volatile root", seen, remedy) })
 }

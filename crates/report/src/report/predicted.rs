@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use super::summary::Decided;
 use super::text::clean;
-use super::words::claim;
+use super::words::{claim, setting_values};
 use crate::plan::prediction::Link;
 use crate::plan::{self, Plan};
 use crate::record::Recorded;
@@ -111,7 +111,7 @@ fn links(
         PredictedLink {
             text: text.clone(),
             setting: Some(clean(&setting.to_string())),
-            values: clean(&setting.values()),
+            values: setting_values(plan, prediction.experiment, setting),
             came: match Decided::of(finding) {
                 Some(_) if finding.verdict == verdict(link.order, is_turned) => Came::Held,
                 Some(_) => Came::DidNotHold,

@@ -3,12 +3,22 @@
 
 use std::collections::BTreeSet;
 
-use crate::experiment::MetricFacts as Metric;
+use crate::experiment::{MetricFacts as Metric, Setting};
 use crate::plan::{Entry, Ladder, Layer, Plan, Relation};
-use crate::report::text::{clean, estimated, in_brackets, percent, with_interval};
+use crate::report::text::{clean, estimated, in_brackets, listed, percent, with_interval};
 use crate::stats::{Goal, NewRun};
 use crate::units::{Better, Unit};
 use crate::verdict::{Finding, HOPELESS, Verdict};
+
+/// The values of a setting that others of the experiment do not share; all of them if there is no other setting.
+pub(super) fn setting_values(plan: &Plan, experiment: &str, setting: &Setting) -> String {
+    let cells = plan.cells.iter().filter(|cell| cell.experiment == experiment);
+    let others: Vec<&Setting> = cells.map(|cell| &cell.setting).filter(|other| *other != setting).collect();
+    let is_own = |(key, value): &&(&'static str, &'static str)| {
+        others.is_empty() || others.iter().any(|other| other.get(key) != Some(*value))
+    };
+    clean(&listed(setting.0.iter().filter(is_own).map(|(_, value)| value), ", "))
+}
 
 /// How a sentence about a comparison of the plan begins.
 pub(super) fn phrase(plan: &Plan, comparison: usize) -> String {

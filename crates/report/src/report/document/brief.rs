@@ -30,7 +30,7 @@ const MOST: usize = 4;
 /// The most lines that the kernel's shares may take.
 const SHARES: usize = 5;
 /// The most lines of an experiment's own table.
-const OWN_TABLE: usize = 22;
+const OWN_TABLE: usize = 26;
 
 pub(crate) fn brief(report: &Report, look: &Look) -> Document {
     let mut document = Document::titled(&headline(report, look.width));
@@ -111,21 +111,43 @@ impl<'a> Place<'a> {
     fn row(&self, name: &str) -> Option<&'a Row> {
         let own = self.ladder.rows.iter().filter(|row| row.variant_of.is_none());
         let mut own = own.filter(|row| !self.is_beside || row.layer == "engine");
-        own.find(|row| name_of(self.ladder, row) == name)
+        own.find(|row| name_of(self.setting, self.ladder, row) == name)
     }
 
     fn head(&self, experiment: &Experiment, has_metrics: bool) -> String {
         let metric = experiment.metrics[self.metric].name;
         match (has_metrics, self.is_beside, self.setting.values.as_str()) {
             (true, ..) | (_, false, "") => metric.to_owned(),
+            (_, false, _) if experiment.settings.len() == 1 => metric.to_owned(),
             (false, true, _) => "equalised".to_owned(),
             (false, false, setting) => setting.to_owned(),
         }
     }
 }
 
-fn name_of<'a>(ladder: &Ladder, row: &'a Row) -> &'a str {
-    if ladder.equalised { &row.short } else { &row.label }
+/// The name of a row. On the equalised ladder that is the name of the same engine as installed, if there is only one.
+fn name_of<'a>(setting: &Setting, ladder: &Ladder, row: &'a Row) -> &'a str {
+    if !ladder.equalised {
+        return &row.label;
+    }
+    let Some((engine, _)) = row.short.split_once(':') else { return &row.short };
+    let is_of = |other: &&Row| other.short.split(':').next() == Some(engine);
+    let is_installed = |one: &Ladder| {
+        !one.equalised && one.rows.iter().any(|row| row.layer == "engine" && row.label == engine)
+    };
+    let is_alone = ladder.rows.iter().filter(is_of).count() == 1;
+    if is_alone && setting.ladders.iter().any(is_installed) { engine } else { &row.short }
+}
+
+/// How the engines of a column are equalised: the keys they share, and those that only some of them need.
+fn equalised(place: &Place<'_>) -> String {
+    let own = place.ladder.rows.iter().filter_map(|row| {
+        let keys = row.short.strip_prefix(name_of(place.setting, place.ladder, row))?.strip_prefix(':')?;
+        Some(format!("{} also {keys}", name_of(place.setting, place.ladder, row)))
+    });
+    let shared = Some(place.ladder.shared_keys.clone()).filter(|keys| !keys.is_empty());
+    let all = listed(shared.into_iter().chain(own), ", ");
+    if all.is_empty() { all } else { format!("; equalised: {all}") }
 }
 
 /// A metric in a setting, on each ladder.
@@ -163,7 +185,7 @@ fn ladder(report: &Report, experiment: &Experiment, room: usize) -> Option<Table
     let names = distinct(places.iter().flat_map(|place| {
         let rows = place.ladder.rows.iter().filter(|row| row.variant_of.is_none());
         let rows = rows.filter(|row| !is_compared || has_metrics || !row.is_baseline);
-        rows.map(|row| name_of(place.ladder, row).to_owned()).collect::<Vec<_>>()
+        rows.map(|row| name_of(place.setting, place.ladder, row).to_owned()).collect::<Vec<_>>()
     }));
     let job = report
         .job
@@ -233,9 +255,7 @@ fn nothing(row: Option<&Row>, metric: usize) -> Cell {
 fn title(report: &Report, experiment: &Experiment, places: &[Place<'_>], is_compared: bool) -> String {
     let metric = &experiment.metrics[0];
     let has_metrics = places.iter().any(|place| place.metric > 0);
-    let shared = places.iter().find(|place| place.is_beside).map(|place| place.ladder.shared_keys.as_str());
-    let shared =
-        shared.filter(|keys| !keys.is_empty()).map_or(String::new(), |keys| format!("; equalised: {keys}"));
+    let shared = places.iter().find(|place| place.is_beside).map_or(String::new(), equalised);
     let name = if has_metrics {
         experiment.name.to_owned()
     } else {
@@ -263,8 +283,8 @@ fn title(report: &Report, experiment: &Experiment, places: &[Place<'_>], is_comp
 
 /// The first of an experiment's own tables that is short enough.
 fn own_table(experiment: &Experiment, look: &Look) -> Option<Block> {
-    let tables = own::prices(experiment).into_iter().map(Block::Table);
-    let mut all = tables.chain(own::experiment_tables(experiment, &[]));
+    let prices = own::prices(experiment).into_iter().map(Block::Table);
+    let mut all = own::experiment_tables(experiment, &[]).into_iter().chain(prices);
     let fits = |block: &Block| {
         let document = Document { answer: vec![block.clone()], ..Document::default() };
         crate::document::terminal::render(&document, look).lines().count() <= OWN_TABLE
@@ -363,12 +383,14 @@ fn answers(report: &Report, experiment: &Experiment, has_table: bool) -> Vec<(us
     all
 }
 
-/// The same items, with the name of an experiment before its first point only.
+/// The same items, with the name of an experiment before its first point only, where it takes no room from the others.
 fn named_once(mut items: Vec<Item>) -> Vec<Item> {
-    let names: Vec<String> = items.iter().map(|item| item.name.clone()).collect();
-    for (index, item) in items.iter_mut().enumerate().skip(1) {
-        if names[index - 1] == names[index] {
-            item.name.clear();
+    let mut last = String::new();
+    for item in &mut items {
+        let name = std::mem::take(&mut item.name);
+        if name != last {
+            item.text = format!("{name}: {}", item.text);
+            last = name;
         }
     }
     items

@@ -9,7 +9,7 @@ use crate::experiment;
 use crate::plan;
 use crate::record::{ComponentFacts, Recorded};
 use crate::report::text::clean;
-use crate::report::words::{shared_keys, without_keys};
+use crate::report::words::{setting_values, shared_keys, without_keys};
 use crate::report::{predicted, summary};
 use crate::stats;
 use crate::verdict::table::{ExperimentTable, Item};
@@ -172,7 +172,7 @@ impl Compared<'_> {
         };
         Setting {
             text: setting.to_string(),
-            values: setting.values(),
+            values: setting_values(plan, self.name, setting),
             ladders: ladders.filter_map(|kind| self.ladder(&cells, kind)).collect(),
             noise: own.into_iter().map(noise).collect(),
         }

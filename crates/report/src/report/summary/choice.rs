@@ -123,7 +123,7 @@ impl<'a> One<'a> {
         is_told.then(|| Choice { settings: vec![setting], subjects, losers, open, over: vec![over] })
     }
 
-    /// Subjects that are not compared directly are told apart if their decided differences from the baseline, which
+    /// Subjects that are not compared directly count as different if their decided differences from the baseline, which
     /// hold together with all others, are further apart than the smallest difference that matters.
     fn by_way_of_the_baseline(
         &self,
@@ -172,12 +172,9 @@ impl<'a> One<'a> {
             let next = over.iter().find(is_pair)?;
             let [one, other] = self.ends(next.finding);
             let other = if one == subject { other } else { one };
-            // The distance of a subject that is only compared with others is unknown, so it may be the next one.
-            let is_next = over.len() > 1 && over.iter().all(|one| is_pair(&one));
-            let next_one = if is_next { "the next, " } else { "" };
             let setting = self.in_setting(self.setting_of(next.finding));
             let other = self.names(layer, ladder, &[other]).concat();
-            Some((format!("ahead of {next_one}{other}"), format!("{}{setting}", next.absolute())))
+            Some((format!("ahead of {other}"), format!("{}{setting}", next.absolute())))
         };
         let leads = in_groups(choice.over.iter().filter_map(lead), |(ahead, _)| ahead.clone()).into_iter();
         let leads = leads.map(|(ahead, all)| {

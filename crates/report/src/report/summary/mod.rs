@@ -16,7 +16,7 @@ use serde::Serialize;
 
 pub use meaning::{Meaning, meanings};
 
-use super::words::{claim, phrase, predicate, shared_keys, without_keys};
+use super::words::{claim, phrase, predicate, setting_values, shared_keys, without_keys};
 use crate::distinct;
 use crate::experiment::{self, Event, Setting, Weight};
 use crate::plan::{Comparison, Ladder, Layer, Plan, Relation};
@@ -215,7 +215,7 @@ impl<'a> One<'a> {
 
     /// The values of a setting, if there are several settings.
     fn values(&self, setting: &Setting) -> Option<String> {
-        (self.has_settings && !setting.0.is_empty()).then(|| clean(&setting.values()))
+        (self.has_settings && !setting.0.is_empty()).then(|| setting_values(self.plan, self.name, setting))
     }
 
     /// The same in brackets.
