@@ -364,7 +364,7 @@ mod tests {
             told(b"").contains("wrote nothing") && told(&WHOLE.as_bytes()[..50]).contains("after 50 bytes")
         );
         let trailing = format!("{WHOLE}bye");
-        assert!(told(trailing.as_bytes()).ends_with("on standard output: `bye`"));
+        assert!(told(trailing.as_bytes()).ends_with("after the probe's message: `bye`"));
         let without = WHOLE.replace("entry 10\n", "");
         assert_eq!(parse(without.as_bytes()), Err(NotAMessage::invalid("entry")));
         let nonsense = WHOLE.replace("main 20", "main soon");

@@ -242,7 +242,7 @@ mod tests {
             Counterpart::Metric(same) => Some(same),
             _ => None,
         });
-        let named = format!("ours the {} % quantile over batches", 100 / QUANTILE);
+        let named = format!("this one the {} % quantile over batches", 100 / QUANTILE);
         assert!(same.is_some_and(|same| same.differs.contains(&named)), "{same:?}");
     }
 
