@@ -89,10 +89,10 @@ fn half_an_answer_is_a_crash_and_the_container_is_removed() {
         || Reply::Raw("HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n58\r\n{\"Id\"".into()),
     ];
     for reply in half {
-        let words = "crash: the engine ended the connection in the middle of its answer to `POST /v1.41/containers/create";
+        let words = "crash: the engine closed the connection in the middle of its answer to `POST /v1.41/containers/create";
         assert!(removed_by_force(&tried("create", reply, &[words])));
     }
-    let before = "crash: the engine ended the connection before its answer to `POST /v1.41/containers/";
+    let before = "crash: the engine closed the connection before its answer to `POST /v1.41/containers/";
     assert!(removed_by_force(&tried("start", || Reply::Raw(String::new()), &[before])));
     assert!(removed_by_force(&tried("wait", || Reply::Raw(String::new()), &[before])));
 }
@@ -233,7 +233,7 @@ fn a_real_daemon_that_goes_away_is_rows_and_its_container_is_swept_when_it_is_ba
     assert_eq!(ran.code, 6, "{ran}");
     let recorded = record::load(&scene.dunnage.directory()).expect("a run directory");
     let told = format!("{:?}", recorded.failures);
-    assert!(told.contains("ended the connection before its answer to `POST "), "{told}");
+    assert!(told.contains("closed the connection before its answer to `POST "), "{told}");
     assert!(told.contains("cannot connect to the docker daemon"), "{told}");
     let next = scene.dunnage.run("check start -s bare");
     assert!(next.stderr.contains("could not remove `dunnage-"), "{next}");

@@ -98,7 +98,7 @@ fn a_run_directory_that_cannot_be_made_is_one_error() {
     let dunnage = Dunnage::new();
     let ran = dunnage.run("run start -s a=fake --rounds 2 -o /proc/nowhere/run");
     assert_eq!(ran.code, 1, "{ran}");
-    assert!(ran.stderr.contains("error: cannot make `/proc/nowhere/run`"), "{ran}");
+    assert!(ran.stderr.contains("error: cannot create `/proc/nowhere/run`"), "{ran}");
     assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new());
 }
 
