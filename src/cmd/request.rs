@@ -263,7 +263,9 @@ fn leave_out_lacking(
         for key in experiment.all_keys() {
             let name = plan::key_of(experiment, key);
             let reason = |value: &str| measure::lacking(experiment.name, key.name, value);
-            if by_hand.contains(&name) || !key.values.iter().any(|value| reason(value).is_some()) {
+            if by_hand.iter().any(|own| *own == name || own == key.name)
+                || !key.values.iter().any(|value| reason(value).is_some())
+            {
                 continue;
             }
             let at = chosen.iter().position(|(own, _)| *own == name).unwrap_or_else(|| {
