@@ -48,7 +48,7 @@ impl Reached {
 
 /// A line of the table.
 pub struct Row {
-    /// What stands in its columns.
+    /// Its columns.
     pub cells: [String; COLUMNS],
 }
 
