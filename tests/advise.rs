@@ -332,7 +332,10 @@ fn an_engine_that_is_missing_stopped_or_elsewhere_is_told_with_its_remedy() {
     told(
         remote,
         "advise cpu web --engine docker",
-        ["its daemon is at `tcp://192.0.2.1:2375`", "hint: run dunnage on the engine's machine"],
+        [
+            "its daemon is at `tcp://192.0.2.1:2375`",
+            "hint: run dunnage on the machine where the container runs",
+        ],
     );
 }
 

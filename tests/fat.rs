@@ -131,7 +131,8 @@ fn it_is_not_begun_where_there_is_no_room() {
     for subject in subjects {
         let ran = with_little_room(&Dunnage::new(), subject);
         assert_eq!(ran.code, 4, "{ran}");
-        let needed = ran.stderr.split("the image fat needs ").nth(1).and_then(|rest| rest.split(' ').next());
+        let needed =
+            ran.stderr.split("the image fat: it needs ").nth(1).and_then(|rest| rest.split(' ').next());
         let megabytes: u64 = needed.and_then(|number| number.parse().ok()).expect("a number of megabytes");
         assert!(megabytes >= 800, "{ran}");
         assert!(ran.stderr.contains("(twice its size)") && ran.stderr.contains("no space left"), "{ran}");
