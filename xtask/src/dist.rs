@@ -52,8 +52,8 @@ fn is_static(executable: &Path) -> Result<bool> {
     Ok(segments.contains("LOAD") && !segments.contains("INTERP"))
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace")
 }
 
 /// The time of all files in the archive, in seconds since 1970: `SOURCE_DATE_EPOCH`, or that of the last commit.
