@@ -1,6 +1,8 @@
 //! The context of a run for its subjects, shared by all threads: names, the journal, interrupts, the listener
 //! for CPU time, the image, and what a bare process sees of the host.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -57,10 +59,13 @@ pub struct Filter {
     pub profile: Profile,
 }
 
-/// Whether a run may still be alive: its journal exists, in whichever state directory the label names. A
+/// Whether a run may still be alive: its journal, in whichever state directory the label names, is locked. A
 /// journal that cannot be inspected may belong to another user's run.
 pub fn may_be_alive(state: &Path, run: &str) -> bool {
-    journals(state).join(format!("{run}.jsonl")).try_exists().unwrap_or(true)
+    match File::open(journals(state).join(format!("{run}.jsonl"))) {
+        Ok(journal) => journal.try_lock_shared().is_err(),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
 }
 
 impl RunContext {

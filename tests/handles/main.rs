@@ -239,6 +239,19 @@ fn holds_two_joined_containers_until_it_is_killed() {
     std::thread::sleep(Duration::from_secs(600));
 }
 
+/// Kills a process that holds two joined containers, and returns the id of its run.
+fn killed_while_holding(text: &str, dunnage: &Dunnage) -> String {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "holds_two_joined_containers_until_it_is_killed", "--nocapture"]);
+    command.env("DUNNAGE_TEST_HOLDS", text).env("DUNNAGE_STATE", dunnage.state());
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let id = lines.filter_map(|line| line.strip_prefix("holding ").map(str::to_owned)).next();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    id.expect("it held two containers")
+}
+
 fn joins(text: &str, networks: impl Fn() -> String) {
     let dunnage = Dunnage::new();
     let run = run_in(&dunnage.state());
@@ -248,15 +261,7 @@ fn joins(text: &str, networks: impl Fn() -> String) {
     network.finish().unwrap();
     ends(&dunnage, subject, run);
 
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "holds_two_joined_containers_until_it_is_killed", "--nocapture"]);
-    command.env("DUNNAGE_TEST_HOLDS", text).env("DUNNAGE_STATE", dunnage.state());
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let id = lines.filter_map(|line| line.strip_prefix("holding ").map(str::to_owned)).next();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let id = id.expect("it held two containers");
+    let id = killed_while_holding(text, &dunnage);
     let of_run = format!(" of run {id}");
     let images = dunnage.run("sweep images --dry-run");
     assert!(images.code == 0 && !images.stdout.contains(&of_run), "{images}");
@@ -378,4 +383,25 @@ fn a_peer_on_the_host_reaches_published_ports() {
             publishes(text);
         }
     }
+}
+
+#[test]
+fn a_sweep_elsewhere_removes_the_containers_of_a_killed_run() {
+    if lacks("a_sweep_elsewhere_removes_the_containers_of_a_killed_run", Need::Docker) {
+        return;
+    }
+    let (dunnage, elsewhere) = (Dunnage::new(), Dunnage::new());
+    let id = killed_while_holding("docker", &dunnage);
+    let containers = || {
+        let label = format!("label=dunnage.run={id}");
+        let said =
+            Command::new("docker").args(["ps", "--all", "--quiet", "--filter", &label]).output().unwrap();
+        String::from_utf8_lossy(&said.stdout).lines().count()
+    };
+    assert_eq!(containers(), 2);
+    let swept = elsewhere.run("sweep containers");
+    assert_eq!((swept.code, containers()), (0, 0), "{swept}");
+    // What only its journal names is left to a sweep where that is.
+    assert_eq!(dunnage.run("sweep").code, 0);
+    assert_eq!(left::of_run(&id), Vec::<String>::new());
 }
