@@ -69,8 +69,10 @@ fn parts(launch: &Launch) -> Vec<(&'static str, Stamp)> {
 pub(super) fn sample(launch: &Launch) -> Result<Sample, Failure> {
     let message = &launch.message;
     let order = stamps(launch.spawned, message, &[("returned", launch.returned), ("gone", launch.gone)]);
-    let lost = ["first_instruction", "teardown", "libc_start", "probe_work"];
-    let (stamps, missing) = on_one_clock(&message.inside, order, &lost);
+    // The last is lost only where libc was started.
+    let lost = ["first_instruction", "teardown", "probe_work", "libc_start"];
+    let lost = &lost[..3 + usize::from(message.main.is_some())];
+    let (stamps, missing) = on_one_clock(&message.inside, order, lost);
     in_order(&stamps)?;
     in_order(&parts(launch))?;
     let mut sample = Sample { missing, ..sample_of(stamps, &launch.treatment) };

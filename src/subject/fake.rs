@@ -161,13 +161,8 @@ impl Verbs for OfScript<'_> {
         let span = self.fake.verb(self.run, 0.2)?;
         let done = self.fake.done(order, span.took().seconds())?;
         let at = |share: f64| Stamp(span.began.0 + (span.took().0 as f64 * share) as u64);
-        let message = Message {
-            entry: at(0.6),
-            main: Some(at(0.62)),
-            ready: at(0.65),
-            inside: Inside::default(),
-            done,
-        };
+        let message =
+            Message { entry: at(0.6), main: None, ready: at(0.65), inside: Inside::default(), done };
         let treatment = vec![("root", "script".to_owned())];
         let took = span.took().seconds();
         let [client, engine] = [0.5, 0.2].map(|share| Nanos::from_seconds(took * share));
@@ -213,7 +208,7 @@ impl Subject for Fake {
         let at = |share: f64| Stamp(spawned.0 + (total * share * 1e9) as u64);
         let message = Message {
             entry: at(0.6),
-            main: Some(at(0.62)),
+            main: matches!(order, Order::Task(super::Task::StartLibc)).then(|| at(0.62)),
             ready: at(0.65),
             inside: Inside::default(),
             done,

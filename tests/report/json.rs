@@ -37,7 +37,7 @@ fn every_finding_has_its_numbers() {
         let lists = ["comparisons", "twins"].map(|list| experiment[list].as_array().unwrap());
         let changes: Vec<&Value> = lists.into_iter().flatten().collect();
         let plan = plan(full_ladder()[..5].to_vec(), rounds);
-        assert_eq!(changes.len(), plan.comparisons.len() * 2 * 8);
+        assert_eq!(changes.len(), plan.comparisons.len() * 2 * 7);
         for one in changes {
             assert!(one["setting"].is_string() && one["metric"].is_string() && one["unit"].is_string());
             assert!(one["difference"]["estimate"].is_number(), "{one}");

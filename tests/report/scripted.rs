@@ -132,10 +132,9 @@ pub fn sample(plan: &Plan, cell: usize, round: usize, weather: f64) -> Sample {
     let primed = planned.setting.get("prestate") == Some("primed");
     let [first, returned, gone, client, engine] = times(entry, primed).map(|time| time * noise);
     let stamp = |millis: f64| Stamp(1_000_000_000 + (millis * 1e6) as u64);
-    let stamps: [(&'static str, f64); 6] = [
+    let stamps: [(&'static str, f64); 5] = [
         ("spawn", 0.0),
         ("first", first),
-        ("main", first + 0.18 * noise),
         ("ready", first + 0.31 * noise),
         ("returned", returned),
         ("gone", gone),

@@ -63,8 +63,8 @@ fn openmetrics_is_what_both_of_its_parsers_read() {
     let (rest, older) =
         prometheus(text.strip_suffix("# EOF\n").expect("its end")).expect("Prometheus' format");
     assert_eq!((rest, older.is_empty()), ("", false));
-    // Eight metrics in three lines each, and two of the run.
-    assert_eq!(families.len(), 8 * 3 + 2);
+    // Seven metrics in three lines each, and two of the run.
+    assert_eq!(families.len(), 7 * 3 + 2);
     let [median, low, high] = returned(&report, "docker");
     for (name, value) in [("", median), ("_low", low), ("_high", high)] {
         let line = format!(

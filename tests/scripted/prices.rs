@@ -70,7 +70,7 @@ fn values(plan: &Plan, cell: usize) -> Vec<Vec<f64>> {
             let more = if planned.setting.get("piece") == Some("procs") { 5.0 * PIECE } else { 0.0 };
             for (metric, name) in primitives::pieces().filter(|(_, name)| *name != "user") {
                 values[metric][round] = match name {
-                    "exec" => SPAWN - 4.0 * PIECE + pace,
+                    "exec" => SPAWN - 3.0 * PIECE + pace,
                     "cgroup" => PIECE + more + noise,
                     _ => PIECE + noise,
                 };
@@ -183,7 +183,7 @@ fn the_price_list_comes_from_the_stamps_with_intervals_that_no_launch_widens() {
     assert!(text.contains("floor, primed: of"), "{text}");
     let drawn = dunnage::report::picture::all(&Report::of(&run, &analysis));
     let waterfall = drawn.iter().find(|one| one.name.contains("waterfall")).expect("a waterfall");
-    assert_eq!(waterfall.table.rows.len(), 19 + 2, "{:?}", waterfall.table);
+    assert_eq!(waterfall.table.rows.len(), 18 + 2, "{:?}", waterfall.table);
 }
 
 #[test]

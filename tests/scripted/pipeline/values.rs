@@ -54,6 +54,26 @@ fn words_follow_the_direction_of_each_metric() {
     assert_eq!((&lists["metrics"][0]["unit"], &lists["subjects"][0]["name"]), (&"s".into(), &"bare".into()));
 }
 
+/// A metric that only a setting has is named where that setting was measured, and nowhere else.
+#[test]
+fn what_was_not_measured_has_no_table_and_no_explanation() {
+    let dunnage = Dunnage::new();
+    let run = "run start -s one=fake:time=1ms -s two=fake:time=2ms --rounds 3 --seed 7 --no-html";
+    assert_eq!(dunnage.run(&format!("{run} -o DIR")).code, 0);
+    assert_eq!(dunnage.run(&format!("{run} --set libc=no --set libc=yes -o DIR-libc")).code, 0);
+    let documents = ["--full", "--format md", "--format html", "--format csv"];
+    let names = |command: &str| {
+        let shown = dunnage.run(command);
+        assert!(shown.code == 0 && shown.stdout.contains("probe_work"), "{shown}");
+        shown.stdout.contains("libc_start")
+    };
+    for document in documents {
+        assert!(!names(&format!("report DIR {document}")), "{document}");
+        assert!(names(&format!("report DIR-libc {document}")), "{document}");
+    }
+    assert!(!names("compare DIR DIR --format md") && names("compare DIR-libc DIR-libc --format md"));
+}
+
 #[test]
 fn distributions_and_files_travel_with_their_samples() {
     let dunnage = Dunnage::new();

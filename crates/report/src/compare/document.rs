@@ -140,7 +140,9 @@ fn section(experiment: &Experiment, pictures: Vec<Block>) -> Section {
         let own = experiment.metrics.iter().enumerate().filter(move |(_, one)| one.decisive == is_decisive);
         own.map(|(index, metric)| Block::Table(table(experiment, index, metric)))
     };
-    let inside = experiment.metrics.iter().map(|metric| (metric.name.to_owned(), inside(metric)));
+    let is_compared = |index: usize| experiment.lines.iter().any(|line| line.metric == index);
+    let compared = experiment.metrics.iter().enumerate().filter(|(index, _)| is_compared(*index));
+    let inside = compared.map(|(_, metric)| (metric.name.to_owned(), inside(metric)));
     let told = in_words(experiment);
     let told = told.into_iter().map(|(kind, text)| Item::of(text).marked(Tone::of(kind), ""));
     let mut blocks = vec![

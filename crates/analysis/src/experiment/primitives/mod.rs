@@ -106,8 +106,8 @@ pub fn pieces() -> impl Iterator<Item = (usize, &'static str)> {
 /// The piece that a stamp ends, if the name does not say so: a name is the piece, a dot, and the part of it.
 fn piece_of(stamp: &str) -> &str {
     match stamp {
-        "first" => "exec",
-        "main" => "libc_start",
+        // Where the probe of an earlier version started libc, that was part of executing it.
+        "first" | "main" => "exec",
         "returned" => "exit",
         // The probe's own work belongs to no piece.
         "ready" => "",
@@ -131,7 +131,7 @@ const fn of_piece(name: &'static str, meaning: &'static str) -> Metric {
     Metric::named(name, piece, name).context().meaning(meaning)
 }
 
-static METRICS: [Metric; OF_ALL + 20] = [
+static METRICS: [Metric; OF_ALL + 19] = [
     Metric::by("time", |sample| match sample.seconds("began", "made") {
         Some(call) => Some(call),
         None => Some(sample.seconds("spawn", "returned")? - probe_work(sample)?),
@@ -159,7 +159,6 @@ static METRICS: [Metric; OF_ALL + 20] = [
     ),
     of_piece("session", "between stamps: session, umask, standard streams"),
     of_piece("exec", "between stamps: from resetting signals to the ELF entry of the probe"),
-    of_piece("libc_start", "between stamps: from the ELF entry of the probe to its `main`"),
     of_piece("user", "between stamps: mapping the user and the group; the clone made the namespace"),
     of_piece("pid", "between stamps: the PID namespace"),
     of_piece("cgroup", "between stamps: creating, entering and removing a cgroup in every hierarchy"),
@@ -295,7 +294,7 @@ mod tests {
         let mut sample = Sample { stamps: stamps.map(at).into(), ..Sample::default() };
         let of = |sample: &Sample, name: &str| piece(sample, name).map(|seconds| (seconds * 1e9).round());
         assert_eq!(of(&sample, "cgroup"), Some(20.0 + 7.0 + 5.0));
-        assert_eq!(["clone", "exec", "libc_start"].map(|name| of(&sample, name)), [3.0, 5.0, 1.0].map(Some));
+        assert_eq!(["clone", "exec"].map(|name| of(&sample, name)), [3.0, 5.0 + 1.0].map(Some));
         assert_eq!((of(&sample, "exit"), of(&sample, "uts")), (Some(20.0), None));
         let all: f64 = pieces().filter_map(|(_, name)| of(&sample, name)).sum();
         assert_eq!(Some(all), METRICS[0].value(&sample).map(|seconds| (seconds * 1e9).round()));

@@ -69,7 +69,9 @@ fn section(report: &Report, experiment: &Experiment, labels: &[String], drawn: V
         .map(|(index, one)| Item::of(&one.evidence).marked(Tone::Alarm, format!("Suspect {}", index + 1)));
     let failures = report.failures.iter().filter(|one| one.experiment == experiment.name).map(failed);
     let warnings = warned(report, Some(experiment.name));
-    let inside = experiment.metrics.iter().map(|metric| (metric.name.to_owned(), inside(metric)));
+    let is_measured = |metric: &usize| experiment.rows().any(|(_, _, row)| row.value(*metric).is_some());
+    let measured = (0..experiment.metrics.len()).filter(is_measured).map(|index| &experiment.metrics[index]);
+    let inside = measured.map(|metric| (metric.name.to_owned(), inside(metric)));
     let skipped = usize::from(shows_first_of(report, experiment));
     let pictures = picture::of_experiment(report, experiment).into_iter().skip(skipped);
     let pairs = |wanted: fn(usize) -> bool| -> Vec<Block> {
