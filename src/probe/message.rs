@@ -66,18 +66,20 @@ pub struct Inside {
     pub capabilities: u64,
     /// Inode numbers of the namespaces, by the names of `/proc/self/ns`.
     pub namespaces: BTreeMap<String, u64>,
-    /// Lines of `/proc/self/cgroup`.
+    /// Lines of `/proc/self/cgroup`; only in the first cgroup namespace.
     pub cgroup_path: Vec<String>,
-    /// The cgroup directory that it sees under `/sys/fs/cgroup`, if any: a controller of the hierarchy in
-    /// version 1, empty for version 2, and the inode number.
+    /// The cgroup directory that it sees under `/sys/fs/cgroup`, if any and if it is not in the initial cgroup
+    /// namespace: a controller of the hierarchy in version 1, empty for version 2, and the inode number.
     pub cgroup_seen: Option<(String, u64)>,
     /// cgroups that contained a process before it; known only for the host.
     pub cgroups_in_use: BTreeSet<CgroupInUse>,
-    /// Lines of `/proc/self/uid_map`.
+    /// Lines of `/proc/self/uid_map`; none in the first user namespace.
     pub uid_map: Vec<String>,
     /// Names of the network interfaces.
     pub interfaces: Vec<String>,
-    /// The lines of `/proc/self/mountinfo` for the root and the files that engines add.
+    /// Its host name, if it could be the short id of a container.
+    pub host_name: Option<String>,
+    /// The lines of `/proc/self/mountinfo` for the root and, if asked for, the files that engines add.
     pub mounts: Vec<String>,
     /// Limits of its cgroup, each as a file's name and first line; only if requested.
     pub limit_files: Vec<(String, String)>,
@@ -208,6 +210,7 @@ impl Lines {
             "uid_map" => inside.uid_map.push(rest.split_whitespace().collect::<Vec<_>>().join(" ")),
             "mounts" => inside.mounts.push(rest.to_owned()),
             "interfaces" => inside.interfaces.push(rest.to_owned()),
+            "host_name" => inside.host_name = Some(rest.to_owned()),
             "init" => {
                 let digits = rest.strip_prefix("SigBlk:")?.trim();
                 inside.blocked_by_init = Some(u64::from_str_radix(digits, 16).ok()?);
@@ -303,11 +306,13 @@ impl Inside {
     }
 
     /// The engine's id of the container: the 64 hexadecimal digits in the source of a file mounted over
-    /// `/etc`, or in the cgroup's path if that is visible.
+    /// `/etc`, or in the cgroup's path if that is visible; otherwise the first digits, its host name.
     pub fn container_id(&self) -> Option<String> {
-        self.mounts.iter().filter(|line| line.contains(" /etc/")).chain(&self.cgroup_path).find_map(|line| {
+        let whole = self.mounts.iter().filter(|line| line.contains(" /etc/")).chain(&self.cgroup_path);
+        let of = |line: &String| {
             line.split(|c: char| !c.is_ascii_hexdigit()).find(|word| word.len() == 64).map(str::to_owned)
-        })
+        };
+        whole.filter_map(of).next().or_else(|| self.host_name.clone())
     }
 }
 
@@ -417,11 +422,13 @@ mod tests {
     }
 
     #[test]
-    fn the_container_is_known_by_the_files_that_its_engine_added() {
+    fn the_container_is_known_by_the_files_that_its_engine_added_and_by_its_host_name() {
         let id = "a1".repeat(32);
         let mounts =
             vec![format!("9 1 8:1 /var/lib/docker/containers/{id}/hosts /etc/hosts rw - ext4 /dev/vda rw")];
-        assert_eq!(Inside { mounts, ..Inside::default() }.container_id(), Some(id));
+        let named = Inside { mounts, host_name: Some("0123456789ab".into()), ..Inside::default() };
+        assert_eq!(named.container_id(), Some(id));
+        assert_eq!(Inside { mounts: vec![], ..named }.container_id().as_deref(), Some("0123456789ab"));
         assert_eq!(Inside::default().container_id(), None);
     }
 }

@@ -12,11 +12,12 @@ mod work;
 
 use core::ffi::CStr;
 
+pub use dunnage_launch::entry::PROBE;
 use dunnage_launch::entry::{CAPACITY, ENTER, START, STAY, stamp, stay};
-pub use dunnage_launch::entry::{LIMITS, PROBE};
 use dunnage_launch::inside;
 pub use dunnage_launch::inside::INSIDE;
 pub(crate) use dunnage_launch::message::CGROUP_DIRECTORIES;
+pub(crate) use dunnage_launch::message::Detail;
 use dunnage_launch::message::Message;
 pub use dunnage_launch::words::Words;
 
@@ -91,12 +92,9 @@ fn start(main: u64, detail: Option<&CStr>, first: fn(&mut Message<'_>)) -> ! {
     message.write_out()
 }
 
-/// Reads the treatment back, including the limits if the detail asks for them.
+/// Reads the treatment back with this detail.
 fn read_back(message: &mut Message<'_>, detail: Option<&CStr>) {
-    message.treatment();
-    if detail.map(CStr::to_bytes) == Some(LIMITS.as_bytes()) {
-        message.limits();
-    }
+    message.treatment(detail.and_then(|word| Detail::of(word.to_bytes())).unwrap_or_default());
 }
 
 /// Reads the treatment back before the work, so that this is not between the work's stamps.

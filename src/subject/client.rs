@@ -181,7 +181,9 @@ fn gone(
     returned: Stamp,
 ) -> Result<Gone, Failure> {
     let names = [Some(call.name), call.bundle].map(|name| name.map(str::to_owned));
-    let names = names.into_iter().chain([message.inside.container_id()]);
+    // Without a name of its own it has the host's, which dunnage's own container may have made of an identity.
+    let id = message.inside.container_id().filter(|id| host.host_name.as_ref() != Some(id));
+    let names = names.into_iter().chain([id]);
     let tokens = Tokens::new(names.flatten()).map_err(|error| Failure::environment(error.to_string()))?;
     // Engines keep the host's own network namespace open for good, so that one is not waited for; a probe in
     // it fails its treatment.

@@ -3,7 +3,7 @@
 
 use super::limits::Limits;
 use crate::outcome::{Failure, FailureClass};
-use crate::probe::LIMITS;
+use crate::probe::Detail;
 use crate::probe::message::{CgroupInUse, Inside};
 
 /// Whether a namespace must be the subject's own.
@@ -136,9 +136,11 @@ impl Expected {
         }
     }
 
-    /// What the probe must read back in addition to the usual.
+    /// What the probe must read back in addition to the usual. In the host's network, engines give a container
+    /// the host's name, and only its mounts identify it.
     pub fn detail(&self) -> Option<&'static str> {
-        self.limits.map(|_| LIMITS)
+        let has_hosts_name = self.network == Network::Host && self.cgroup == Cgroup::Own;
+        Detail { limits: self.limits.is_some(), mounts: has_hosts_name }.word()
     }
 
     /// Lists the differences, with both values; `host` is what a bare process sees.
@@ -248,7 +250,8 @@ fn is_own_cgroup(inside: &Inside, host: &Inside) -> Option<bool> {
         // It must not be in a used cgroup of any hierarchy; which hierarchies are mounted inside does not
         // matter.
         let used = |one: &CgroupInUse| inside.path_in(&one.controller) == Some(one.path.as_str());
-        return (!host.cgroups_in_use.is_empty()).then(|| !host.cgroups_in_use.iter().any(used));
+        let is_known = !host.cgroups_in_use.is_empty() && !inside.cgroup_path.is_empty();
+        return is_known.then(|| !host.cgroups_in_use.iter().any(used));
     }
     let (controller, inode) = inside.cgroup_seen.as_ref()?;
     let mut known = host.cgroups_in_use.iter().filter(|one| one.controller == *controller).peekable();

@@ -131,6 +131,17 @@ pub fn prctl(option: i32, argument: usize) -> Result {
     unsafe { syscall(libc::SYS_prctl, [option as usize, argument, 0, 0, 0, 0]) }
 }
 
+/// The size of each name of the system, including the zero byte at its end.
+pub const NAME: usize = 65;
+
+/// Writes the six names of the system into a buffer with room for them: the system's own, the host's, others.
+pub fn names(buffer: &mut [u8]) {
+    if buffer.len() >= 6 * NAME {
+        // SAFETY: the kernel writes a `struct new_utsname`, for which there is room.
+        let _ = unsafe { syscall(libc::SYS_uname, [buffer.as_mut_ptr() as usize, 0, 0, 0, 0, 0]) };
+    }
+}
+
 /// The effective user and group of the process.
 pub fn user_and_group() -> (usize, usize) {
     // SAFETY: neither has arguments, and neither can fail.

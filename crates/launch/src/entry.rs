@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::calls;
 use crate::inside::{self, INSIDE};
-use crate::message::Message;
+use crate::message::{Detail, Message};
 use crate::words::Words;
 
 /// The first argument, which turns the executable into the probe.
@@ -21,9 +21,6 @@ pub const START: &str = "start";
 pub const ENTER: &str = "enter";
 /// The task of the probe that waits for SIGTERM and then exits with 0.
 pub const STAY: &str = "stay";
-
-/// The argument after the task that asks for the limits of the probe's cgroup too.
-pub const LIMITS: &str = "limits";
 
 /// A `struct timespec`, written once by the entry stub.
 static TIME: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
@@ -73,11 +70,9 @@ unsafe extern "C" fn launched(stack: *const usize) {
     }
     let is_inside = words.is(2, INSIDE);
     let task = if is_inside { inside::rest(words) } else { words };
-    let (limits, enters, stays) = (task.is(3, LIMITS), task.is(2, ENTER), task.is(2, STAY));
+    let (enters, stays) = (task.is(2, ENTER), task.is(2, STAY));
     let launches = task.count() == 2 || enters || stays || task.is(2, START);
-    if !launches || task.count() > 3 + usize::from(limits) {
-        return;
-    }
+    let Some(detail) = Detail::of(task.bytes(3)).filter(|_| launches && task.count() <= 4) else { return };
     if is_inside {
         inside::enter(words);
     }
@@ -90,10 +85,7 @@ unsafe extern "C" fn launched(stack: *const usize) {
     if enters {
         message.init();
     }
-    message.treatment();
-    if limits {
-        message.limits();
-    }
+    message.treatment(detail);
     message.write_out()
 }
 

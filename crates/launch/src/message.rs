@@ -44,10 +44,54 @@ pub const LIMIT_FILES: [(&str, &CStr, &str); 7] = [
 /// The maximum number of network interfaces that the message names: a host has at least as many as
 /// containers, and the message must always fit its capacity. Two are enough to show that a network is more
 /// than loopback.
-const MOST_INTERFACES: usize = 64;
+const MOST_INTERFACES: usize = 16;
 
-/// Files are read in pieces of this many bytes, at the end of the message's own buffer.
+/// The maximum length of a line; lines are read at the end of the message's own buffer.
 const PIECE: usize = 4096;
+/// How many bytes of a file are read at a time if one line is needed. The kernel formats the lines of
+/// `mountinfo` only as far as they are read, and each takes microseconds.
+const FOR_ONE_LINE: usize = 512;
+
+/// The numbers of the initial user and cgroup namespaces (`PROC_USER_INIT_INO`, `PROC_CGROUP_INIT_INO`).
+const INITIAL_USER: u64 = 0xEFFF_FFFD;
+const INITIAL_CGROUP: u64 = 0xEFFF_FFFB;
+
+/// Engines use this many hexadecimal digits of a container's id as its host name.
+const ID_DIGITS: usize = 12;
+
+/// What the probe reads back in addition to the usual.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Detail {
+    /// The limits of its cgroup.
+    pub limits: bool,
+    /// The mounts over files in `/etc`, which identify the container if its host name does not.
+    pub mounts: bool,
+}
+
+impl Detail {
+    /// The word that asks for it, if anything is asked for.
+    pub const fn word(self) -> Option<&'static str> {
+        match (self.limits, self.mounts) {
+            (false, false) => None,
+            (true, false) => Some("limits"),
+            (false, true) => Some("mounts"),
+            (true, true) => Some("limits,mounts"),
+        }
+    }
+
+    /// What a word asks for, if it is such a word.
+    pub fn of(word: &[u8]) -> Option<Detail> {
+        for limits in [false, true] {
+            for mounts in [false, true] {
+                let detail = Detail { limits, mounts };
+                if is_same(word, detail.word().unwrap_or_default().as_bytes()) {
+                    return Some(detail);
+                }
+            }
+        }
+        None
+    }
+}
 
 /// A message being written.
 #[derive(Debug)]
@@ -95,13 +139,14 @@ impl<'a> Message<'a> {
     /// The first process of a container is the one with id 1 if the container has its own process ids. Its
     /// mask shows whether it waits for SIGTERM, which would be lost if sent earlier.
     pub fn init(&mut self) {
-        self.file("init", libc::AT_FDCWD, c"/proc/1/status", |line, _| {
+        self.file("init", libc::AT_FDCWD, c"/proc/1/status", 1, |line| {
             begins(line, b"SigBlk:").then_some(line)
         });
     }
 
-    /// Reads back from inside what the subject was asked to apply.
-    pub fn treatment(&mut self) {
+    /// Reads back from inside what the subject was asked to apply. It reads only what is checked or recorded,
+    /// since it is part of what is measured.
+    pub fn treatment(&mut self, detail: Detail) {
         let (user, group) = calls::user_and_group();
         self.number("uid", user as u64);
         self.number("gid", group as u64);
@@ -110,16 +155,43 @@ impl<'a> Message<'a> {
         if let Some(effective) = calls::effective_capabilities() {
             self.number("capabilities", effective);
         }
+        self.host_name();
         // For every absolute path, the kernel would look up this process again.
         let directory = libc::O_PATH | libc::O_DIRECTORY;
         let own = calls::open_at(libc::AT_FDCWD, c"/proc/self", directory).unwrap_or(-1);
         let namespaces = calls::open_at(own, c"ns", directory).unwrap_or(-1);
         let mut link = [0u8; 64];
+        let (mut has_own_users, mut has_own_cgroups) = (true, true);
         for (name, path) in &NAMESPACES {
             if let Ok(length) = calls::read_link_at(namespaces, path, &mut link) {
-                self.number(name, digits_in(link.get(..length).unwrap_or_default()));
+                let number = digits_in(link.get(..length).unwrap_or_default());
+                has_own_users &= number != INITIAL_USER;
+                has_own_cgroups &= number != INITIAL_CGROUP;
+                self.number(name, number);
             }
         }
+        // The path identifies the cgroup in the initial namespace, the root directory in any other.
+        if has_own_cgroups {
+            self.cgroup_seen();
+        } else {
+            self.file("cgroup_path", own, c"cgroup", usize::MAX, whole);
+        }
+        // The initial namespace maps all users to themselves.
+        if has_own_users {
+            self.file("uid_map", own, c"uid_map", usize::MAX, whole);
+        }
+        self.file("interfaces", own, c"net/dev", MOST_INTERFACES, interface);
+        let (most, engines) = if detail.mounts { (usize::MAX, true) } else { (1, false) };
+        self.file("mounts", own, c"mountinfo", most, |line| tells_the_root(line, engines).then_some(line));
+        calls::close(namespaces);
+        calls::close(own);
+        if detail.limits {
+            self.limits();
+        }
+    }
+
+    /// The inode number of the cgroup directory under `/sys/fs/cgroup`, with its controller.
+    fn cgroup_seen(&mut self) {
         for (controller, path, kind) in &CGROUP_DIRECTORIES {
             if let Some(inode) = calls::inode_on(path, *kind) {
                 self.push(b"cgroup_inode.");
@@ -127,22 +199,28 @@ impl<'a> Message<'a> {
                 break;
             }
         }
-        self.file("cgroup_path", own, c"cgroup", |line, _| Some(line));
-        self.file("uid_map", own, c"uid_map", |line, _| Some(line));
-        self.file("interfaces", own, c"net/dev", interface);
-        self.file("mounts", own, c"mountinfo", |line, _| tells_the_root(line).then_some(line));
-        calls::close(namespaces);
-        calls::close(own);
+    }
+
+    /// The host name, if it could be the short id of a container. Any other could contain anything.
+    fn host_name(&mut self) {
+        let piece = core::mem::take(&mut self.piece);
+        calls::names(piece);
+        let own = piece.get(calls::NAME..calls::NAME + ID_DIGITS).unwrap_or_default();
+        let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if piece.get(calls::NAME + ID_DIGITS) == Some(&0) && own.iter().all(is_digit) {
+            self.named("host_name", own);
+        }
+        self.piece = piece;
     }
 
     /// Reads the limits of the process's own cgroup, wherever it is visible; missing files have no lines.
-    pub fn limits(&mut self) {
+    fn limits(&mut self) {
         for (controller, directory) in &[("cpu", c"/sys/fs/cgroup/cpu"), ("memory", c"/sys/fs/cgroup/memory")]
         {
             let Some(own) = self.own_cgroup(controller, directory) else { continue };
             for (name, path, whose) in &LIMIT_FILES {
                 if is_same(whose.as_bytes(), controller.as_bytes()) {
-                    self.file(name, own, path, |line, _| Some(line));
+                    self.file(name, own, path, usize::MAX, whole);
                 }
             }
             calls::close(own);
@@ -212,24 +290,28 @@ impl<'a> Message<'a> {
         self.named(name, digits_of(value, &mut [0; 20]));
     }
 
-    /// The parts that `keep` takes from the lines of a file in a directory (given the line and how many were
-    /// kept), each with a name before it. Lines longer than a piece are left out; unreadable files have no
-    /// lines.
+    /// The parts that `keep` takes from the lines of a file in a directory, each with a name before it, until
+    /// there are this many. Lines longer than a piece are left out; unreadable files have no lines.
     #[inline(always)]
     pub fn file(
         &mut self,
         name: &str,
         directory: i32,
         path: &CStr,
-        keep: impl for<'l> Fn(&'l [u8], usize) -> Option<&'l [u8]>,
+        most: usize,
+        keep: impl for<'l> Fn(&'l [u8]) -> Option<&'l [u8]>,
     ) {
         let Ok(fd) = calls::open_at(directory, path, libc::O_RDONLY) else { return };
         let piece = core::mem::take(&mut self.piece);
         let (mut filled, mut kept) = (0, 0);
-        while let Some(Ok(count @ 1..)) = piece.get_mut(filled..).map(|free| calls::read(fd, free)) {
+        while kept < most {
+            let end = if most == 1 { piece.len().min(filled + FOR_ONE_LINE) } else { piece.len() };
+            let Some(Ok(count @ 1..)) = piece.get_mut(filled..end).map(|free| calls::read(fd, free)) else {
+                break;
+            };
             let mut rest = piece.get(..filled + count).unwrap_or_default();
             while let Some(length) = rest.iter().position(|&byte| byte == b'\n') {
-                if let Some(part) = rest.get(..length).and_then(|line| keep(line, kept)) {
+                if let Some(part) = rest.get(..length).and_then(&keep).filter(|_| kept < most) {
                     kept += 1;
                     self.named(name, part);
                 }
@@ -282,9 +364,14 @@ pub(crate) fn is_same(text: &[u8], other: &[u8]) -> bool {
     text.len() == other.len() && begins(text, other)
 }
 
-/// The name in a line such as `  eth0: 1296 16 0 …`, if there are not too many yet. The heading has none.
-fn interface(line: &[u8], kept: usize) -> Option<&[u8]> {
-    let end = line.iter().position(|&byte| byte == b':').filter(|_| kept < MOST_INTERFACES)?;
+/// A line as it is.
+fn whole(line: &[u8]) -> Option<&[u8]> {
+    Some(line)
+}
+
+/// The name in a line such as `  eth0: 1296 16 0 …`. The heading has none.
+fn interface(line: &[u8]) -> Option<&[u8]> {
+    let end = line.iter().position(|&byte| byte == b':')?;
     Some(line.get(..end)?.trim_ascii_start())
 }
 
@@ -298,12 +385,13 @@ pub(crate) fn digits_in(text: &[u8]) -> u64 {
 /// Whether a line of `mountinfo` is about the root, for its filesystem and options, or about the files that
 /// engines mount over `/etc`, whose source names the container. All others are left out, since every byte of
 /// the message passes through the measured engine.
-fn tells_the_root(line: &[u8]) -> bool {
+fn tells_the_root(line: &[u8], engines: bool) -> bool {
     let Some(point) = line.split(|&byte| byte == b' ').nth(4) else { return false };
     // Compared one by one, since for a list the compiler makes a table of lengths to jump by.
     let of_engines = ["hostname", "hosts", "resolv.conf"];
     is_same(point, b"/")
-        || begins(point, b"/etc/")
+        || engines
+            && begins(point, b"/etc/")
             && of_engines.iter().any(|name| is_same(point.get(5..).unwrap_or_default(), name.as_bytes()))
 }
 
@@ -317,10 +405,9 @@ mod tests {
     #[test]
     fn only_the_root_and_the_files_of_engines_are_passed_on() {
         let line = |point: &str| format!("36 35 98:0 /x {point} rw,noatime - ext4 /dev/root rw");
-        assert!(tells_the_root(line("/").as_bytes()));
-        assert!(tells_the_root(line("/etc/hostname").as_bytes()));
-        assert!(!tells_the_root(line("/proc").as_bytes()));
-        assert!(!tells_the_root(b""));
+        let tells = |point: &str, engines| tells_the_root(line(point).as_bytes(), engines);
+        assert!(tells("/", false) && tells("/", true) && tells("/etc/hostname", true));
+        assert!(!tells("/etc/hostname", false) && !tells("/proc", true) && !tells_the_root(b"", true));
     }
 
     fn said(write: impl Fn(&mut Message<'_>), capacity: usize) -> String {
@@ -344,9 +431,21 @@ mod tests {
         let lines: vec::Vec<&str> = include_str!("calls.rs").lines().collect();
         assert!(include_str!("calls.rs").len() > PIECE);
         let path = CStr::from_bytes_with_nul(path).unwrap();
-        let text = said(|message| message.file("x", libc::AT_FDCWD, path, |line, _| Some(line)), 65536);
+        let text = said(|message| message.file("x", libc::AT_FDCWD, path, usize::MAX, whole), 65536);
         let found: vec::Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("x ")).collect();
         assert_eq!(found, lines);
+        let text = said(|message| message.file("x", libc::AT_FDCWD, path, 3, whole), 65536);
+        assert!(text.contains(&format!("x {}\nready", lines[2])), "{text}");
+    }
+
+    #[test]
+    fn every_detail_has_a_word_of_its_own() {
+        for detail in
+            [false, true].map(|limits| [false, true].map(|mounts| Detail { limits, mounts })).as_flattened()
+        {
+            assert_eq!(Detail::of(detail.word().unwrap_or_default().as_bytes()), Some(*detail));
+        }
+        assert_eq!(["-", "limit", "mounts,limits"].map(|word| Detail::of(word.as_bytes())), [None; 3]);
     }
 
     #[test]

@@ -155,7 +155,7 @@ impl Container {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::{LIMITS, Task};
+    use crate::probe::Task;
 
     fn body(text: &str, executable: Option<&Path>) -> Value {
         let spec = Spec::parse(text).unwrap();
@@ -163,7 +163,7 @@ mod tests {
             spec: &spec,
             image: "image:tag",
             executable,
-            detail: spec.get("memory").map(|_| LIMITS),
+            detail: spec.get("memory").map(|_| "limits"),
             ulimits: &[("nofile", 1024)],
             stop_timeout: Some(10),
             run: "12345678",
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!((&host["PidMode"], &host["UsernsMode"]), (&json!("host"), &json!("host")));
         assert_eq!((&host["Runtime"], &body["Tty"]), (&json!("crun"), &json!(true)));
         assert_eq!(host["Ulimits"], json!([{ "Name": "nofile", "Soft": 1024, "Hard": 1024 }]));
-        assert_eq!((&body["Cmd"], &body["StopTimeout"]), (&json!(["start", LIMITS]), &json!(10)));
+        assert_eq!((&body["Cmd"], &body["StopTimeout"]), (&json!(["start", "limits"]), &json!(10)));
         assert_eq!(body["Labels"], json!({ "dunnage.run": "12345678", "dunnage.state": "/state" }));
     }
 
