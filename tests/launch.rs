@@ -142,6 +142,11 @@ fn a_launch_says_the_same_with_and_without_libc() {
     let limits = said(&["start", "limits"]);
     assert_eq!(limits.main, None);
     assert_eq!(limits.inside, said(&["main", "limits"]).inside);
+    let more = said(&["start", "limits,mounts"]);
+    assert_eq!(
+        (more.main, more.inside.root(), more.inside.limits()),
+        (None, limits.inside.root(), limits.inside.limits())
+    );
 }
 
 #[test]

@@ -357,6 +357,15 @@ mod tests {
     }
 
     #[test]
+    fn what_names_a_container_is_asked_for_where_its_host_name_does_not() {
+        let word = |expected: Expected| expected.detail();
+        assert_eq!((word(contained()), word(Expected::bare())), (None, None));
+        let joined = Expected { network: Network::Host, ..contained() };
+        assert_eq!(word(joined.clone()), Some("mounts"));
+        assert_eq!(word(Expected { limits: Some(Limits::default()), ..joined }), Some("limits,mounts"));
+    }
+
+    #[test]
     fn a_container_as_asked_passes() {
         assert_eq!(contained().check(&inside(50), &inside(0)), Ok(()));
         assert_eq!(Expected::bare().check(&inside(0), &inside(0)), Ok(()));
