@@ -70,7 +70,7 @@ pub enum Terminal {
 /// Carries out a launch with this command.
 pub fn launch(run: &RunContext, program: &Program, call: &Call<'_>) -> Result<Launch, Abort> {
     let remains = (call.holds == Holds::More).then(Remains::new);
-    let account = Account::begin(run, call.daemons.unwrap_or_default());
+    let account = Account::begin(run, call.daemons.unwrap_or_default(), call.runtime);
     let reading = call.order.reading();
     let child = spawn::start(program).map_err(|error| command::cannot_start(program, &error))?;
     let (pid, allowed) = (child.pid, call.order.allowed(run));
@@ -79,7 +79,7 @@ pub fn launch(run: &RunContext, program: &Program, call: &Call<'_>) -> Result<La
         .wait(allowed, Some(&run.interrupts))
         .map_err(|why| command::unfinished(allowed, program, why))?;
     let message = message_in(&program.shown(), &ended, call.terminal, call.order)?;
-    let count = || account.finish(Some(pid), Nanos(0), call.runtime);
+    let count = || account.finish(Some(pid), Nanos(0));
     concluded(run, call, &program.shown(), (ended.spawned, ended.returned), message, remains, count)
 }
 
