@@ -77,6 +77,36 @@ fn a_runtime_that_wastes_time_is_found_in_the_verb_in_which_it_does() {
     }
 }
 
+/// A process that a runtime leaves behind is waited for: it is in `gone`, and not in `returned`.
+#[test]
+fn what_a_runtime_leaves_behind_is_in_gone_and_not_in_returned() {
+    /// In seconds, from before the runtime begins.
+    const STAYS: f64 = 1.0;
+    let test = "what_a_runtime_leaves_behind_is_in_gone_and_not_in_returned";
+    if lacks(test, Need::Crun) || lacks(test, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    // Its command line has the container's name, as those of monitors and shims have. It is an orphan, because the runtime
+    // waits for its children.
+    let stays = format!("(sh -c 'sleep {STAYS}; :' \"$@\" < /dev/null > /dev/null 2>&1 &)");
+    let leaving = wrapped(&dunnage, "leaving", "run", &stays);
+    let words =
+        format!("run start -s crun -s leaving=crun:bin={leaving} --rounds 3 --set prestate=idle -o DIR");
+    let ran = dunnage.run(&words);
+    assert_eq!(ran.code, 0, "{ran}");
+    let recorded = record::load(&dunnage.directory()).expect("a run directory");
+    let least = |label: &str, metric: &str| {
+        let plan = &recorded.plan;
+        let cell = plan.cells.iter().position(|cell| plan.subjects[cell.subject].label == label);
+        let cell = cell.expect("a cell");
+        let at = plan.metrics(&plan.cells[cell]).iter().position(|one| one.name == metric).expect("a metric");
+        recorded.series[cell].values[at].iter().copied().fold(f64::INFINITY, f64::min)
+    };
+    assert!(least("leaving", "gone") >= STAYS, "{ran}");
+    assert!(least("leaving", "returned") < 0.7 * STAYS && least("crun", "gone") < 0.7 * STAYS, "{ran}");
+}
+
 /// CPU time that a runtime burns in `exec` is its client's: found, with its size; a sleep adds none. It is
 /// the cost of health checks.
 #[test]

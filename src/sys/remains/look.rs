@@ -40,7 +40,7 @@ pub fn look(tokens: &Tokens, ourselves: &HashSet<i32>) -> io::Result<Vec<Found>>
         }
     }
     found.extend(cgroups);
-    for process in processes(tokens, ourselves)? {
+    for process in processes(tokens, ourselves, |_| true)? {
         if !matches!(process.place, Place::Process(pid) if !seen.insert(pid)) {
             found.push(process);
         }
@@ -118,7 +118,26 @@ pub fn command_line(pid: i32, buffer: &mut Vec<u8>) {
     }
 }
 
-fn processes(tokens: &Tokens, ourselves: &HashSet<i32>) -> io::Result<Vec<Found>> {
+/// The id that the kernel gave last; zero if it does not say.
+pub fn last_pid() -> i32 {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next_back().and_then(|pid| pid.parse().ok()).unwrap_or(0)
+}
+
+/// The processes with an id that was given after this one. Most processes of a host are older, so it takes a fraction of a
+/// whole look.
+pub fn processes_since(last: i32, tokens: &Tokens, ourselves: &HashSet<i32>) -> io::Result<Vec<Found>> {
+    let now = last_pid();
+    // Ids begin again after the largest.
+    let is_meant = |pid| if now < last { pid > last || pid <= now } else { pid > last };
+    processes(tokens, ourselves, is_meant)
+}
+
+fn processes(
+    tokens: &Tokens,
+    ourselves: &HashSet<i32>,
+    is_meant: impl Fn(i32) -> bool,
+) -> io::Result<Vec<Found>> {
     let mut found = Vec::new();
     let mut buffer = Vec::with_capacity(4096);
     let mut nameless = Vec::new();
@@ -126,7 +145,7 @@ fn processes(tokens: &Tokens, ourselves: &HashSet<i32>) -> io::Result<Vec<Found>
         let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
             continue;
         };
-        if ourselves.contains(&pid) {
+        if ourselves.contains(&pid) || !is_meant(pid) {
             continue;
         }
         command_line(pid, &mut buffer);
@@ -263,6 +282,29 @@ mod tests {
         NAMELESS.lock().unwrap().insert((us, started(us)));
         assert!(is_nameless(us));
         NAMELESS.lock().unwrap().clear();
+    }
+
+    #[test]
+    fn processes_since_an_id_are_those_that_began_after_it_also_when_ids_begin_again() {
+        use std::os::unix::process::CommandExt;
+        let mark = format!("dunnage-since-{}-test", std::process::id());
+        let sleeping = || std::process::Command::new("sleep").arg0(&mark).arg("20").spawn().unwrap();
+        let tokens = Tokens::new([mark.as_str()]).unwrap();
+        let since = |last: i32| -> Vec<Place> {
+            let found = processes_since(last, &tokens, &ourselves()).unwrap();
+            found.into_iter().map(|found| found.place).collect()
+        };
+        let mut all = [sleeping(), sleeping()];
+        let [first, second] = all.each_ref().map(|one| one.id() as i32);
+        assert_eq!(since(second), []);
+        if first < second {
+            assert_eq!(since(first), [Place::Process(second)]);
+            assert_eq!(since(i32::MAX), [Place::Process(first), Place::Process(second)]);
+        }
+        for one in &mut all {
+            one.kill().unwrap();
+            one.wait().unwrap();
+        }
     }
 
     #[test]
