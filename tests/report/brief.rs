@@ -4,7 +4,7 @@ use dunnage::experiment;
 use dunnage::plan::{Entry, Ladder};
 use dunnage::record::Recorded;
 use dunnage::report::text::width;
-use dunnage::report::{Extent, Glyphs, Look};
+use dunnage::report::{Extent, Glyphs, Look, Report};
 use dunnage::stats::Rng;
 use dunnage::subject::{Layer, Need};
 
@@ -174,6 +174,23 @@ fn every_experiment_answers_in_a_screen() {
         assert!(text.lines().count() > 8, "{}:\n{text}", one.name);
         assert!(text.starts_with(&format!("{} on workbench: ", one.name)), "{text}");
     }
+}
+
+/// Only the first metric has a share of a job; no other column shows it again.
+#[test]
+fn what_is_added_to_a_job_is_in_one_column() {
+    let chosen = vec![("start.prestate".to_owned(), vec!["primed".to_owned()])];
+    let run = run(plan_with(chosen, vec!["start"], full_ladder(), 20));
+    let look = Look { width: 120, extent: Extent::Brief, ..Look::default() };
+    let first = |report: &Report| {
+        let text = rendered("terminal", report, &look);
+        let head = text.lines().skip_while(|line| !line.starts_with("start")).skip(1);
+        head.take_while(|line| !line.starts_with("crun")).collect::<Vec<_>>().join("\n")
+    };
+    let plain = first(&report(&run));
+    assert!(plain.contains("returned, ms") && plain.contains("gone, ms"), "{plain}");
+    let of_job = first(&report(&run).with_job(2.0));
+    assert!(of_job.contains('%') && !of_job.contains("ms") && !of_job.contains("gone"), "{of_job}");
 }
 
 /// On a narrow terminal no line is cut, and an ASCII terminal gets nothing but ASCII.

@@ -4,7 +4,7 @@
 use super::{LAUNCHED, NAME, STAMPED, WHOLE, pieces};
 use crate::distinct;
 use crate::stats::{Estimate, Sample};
-use crate::text::{listed, with_interval};
+use crate::text::{estimated, listed};
 use crate::units::Unit;
 use crate::verdict::View;
 use crate::verdict::price::JUDGED;
@@ -90,7 +90,7 @@ impl OnSubject<'_, '_> {
             pieces().filter_map(|(metric, name)| Some((name, self.estimate(cell, metric)?))).collect();
         all.sort_by(|(_, one), (_, other)| other.value.total_cmp(&one.value));
         let whole = self.estimate(cell, JUDGED)?;
-        let told = |estimate: &Estimate| with_interval(Unit::Seconds, estimate.value, None);
+        let told = |estimate: &Estimate| estimated(Unit::Seconds, estimate);
         let most = all.iter().take(DEAREST).map(|(name, one)| format!("{name} {}", told(one)));
         Some(format!(
             "{}, {prestate}: of {}, the most expensive pieces are {}",

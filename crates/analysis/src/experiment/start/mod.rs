@@ -20,8 +20,7 @@ static METRICS: [Metric; 13] = [
     ),
     Metric::span("gone", "spawn", "gone").meaning(
         "from right before the system call that starts the command until the last process, mount and \
-         cgroup of this container is gone; equal to `returned` if nothing of it was left when the command had \
-         returned, as far as a look can see that takes about two milliseconds (processes: some tenths of one)",
+         cgroup of this container is gone; equal to `returned` if nothing is left when the command has returned",
     ),
     Metric::named("client_cpu", nanos, "client_cpu").context().meaning(
         "CPU time of the command and all its descendants, including the container's processes unless a daemon \

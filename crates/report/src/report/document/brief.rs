@@ -176,7 +176,15 @@ fn places(experiment: &Experiment) -> Vec<Place<'_>> {
 
 /// How much each subject differs from the baseline, in as many settings or metrics as there is room for.
 fn ladder(report: &Report, experiment: &Experiment, room: usize) -> Option<Table> {
-    let places = places(experiment);
+    let mut places = places(experiment);
+    let job = report
+        .job
+        .as_ref()
+        .filter(|job| job.shares.iter().any(|one| one.finding.about.experiment == experiment.name));
+    if job.is_some() {
+        // Of a job only the first metric has a share.
+        places.retain(|place| place.metric == 0);
+    }
     let has_metrics = distinct(places.iter().map(|place| place.metric)).len() > 1;
     let decided = |row: &Row| {
         (0..experiment.metrics.len()).any(|at| row.found(at).is_some_and(|one| one.difference.is_some()))
@@ -187,10 +195,6 @@ fn ladder(report: &Report, experiment: &Experiment, room: usize) -> Option<Table
         let rows = rows.filter(|row| !is_compared || has_metrics || !row.is_baseline);
         rows.map(|row| name_of(place.setting, place.ladder, row).to_owned()).collect::<Vec<_>>()
     }));
-    let job = report
-        .job
-        .as_ref()
-        .filter(|job| job.shares.iter().any(|one| one.finding.about.experiment == experiment.name));
     let mut table = Table::of(title(report, experiment, &places, is_compared), vec![Column::words("")]);
     table.rows = names
         .iter()
@@ -199,7 +203,7 @@ fn ladder(report: &Report, experiment: &Experiment, room: usize) -> Option<Table
     let mut taken = names.iter().map(|name| width(name)).max()?.min(LABEL);
     let mut left_out = 0;
     for place in &places {
-        let metric = &experiment.metrics[place.metric];
+        let unit = if job.is_some() { Unit::Share } else { experiment.metrics[place.metric].unit };
         let value = |name: &String| -> Option<Estimate> {
             let row = place.row(name)?;
             match (job, row.found(place.metric)) {
@@ -214,7 +218,6 @@ fn ladder(report: &Report, experiment: &Experiment, room: usize) -> Option<Table
             }
         };
         let values: Vec<Option<Estimate>> = names.iter().map(value).collect();
-        let unit = if job.is_some() { Unit::Share } else { metric.unit };
         let (column, mut cells) = Column::measured(&place.head(experiment, has_metrics), unit, &values);
         for (cell, (name, value)) in cells.iter_mut().zip(names.iter().zip(&values)) {
             if value.is_none() {
@@ -232,7 +235,10 @@ fn ladder(report: &Report, experiment: &Experiment, room: usize) -> Option<Table
         table.add((Column { kind: Cells::Numbers, ..column }, cells));
     }
     if taken + DRAWING <= room {
-        table.drawn = Some(Drawn { column: 1, unit: experiment.metrics[0].unit });
+        table.drawn = Some(Drawn {
+            column: 1,
+            unit: if job.is_some() { Unit::Share } else { experiment.metrics[0].unit },
+        });
     }
     if left_out > 0 {
         table = table.note(format!("`--full` shows {}", counted(left_out, "more column")));
