@@ -34,6 +34,7 @@ fn nothing_is_left_after_a_kill_at_any_moment() {
     }
     let engines = subjects.iter().copied().filter(|name| ["docker", "podman"].contains(name)).collect();
     let foreign = Foreign::plant(engines);
+    let before = temporary_files();
     // Each subject in a pair with the next, so that every phase of each occurs in short runs.
     let pairs: Vec<String> = (0..subjects.len())
         .map(|index| format!("-s {} -s {}", subjects[index], subjects[(index + 1) % subjects.len()]))
@@ -46,6 +47,15 @@ fn nothing_is_left_after_a_kill_at_any_moment() {
             scope.spawn(|| own.for_each(|pair| strike(pair, each, &foreign)));
         }
     });
+    let left: Vec<_> = temporary_files().into_iter().filter(|one| !before.contains(one)).collect();
+    assert_eq!(left, Vec::<String>::new());
+}
+
+/// What a podman that loads an image keeps where it is not told otherwise.
+fn temporary_files() -> Vec<String> {
+    let names = fs::read_dir("/var/tmp").expect("a directory").flatten();
+    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| ["storage", "oci", "libpod"].iter().any(|start| name.starts_with(start))).collect()
 }
 
 /// Kills runs of the pair at this many moments, and checks what is left after a sweep or the next run.

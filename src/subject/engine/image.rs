@@ -9,8 +9,8 @@ use super::super::component::run_within;
 use super::Engine;
 use crate::image::{Image, fat};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
-use crate::subject::RunContext;
 use crate::subject::resources::load_image;
+use crate::subject::{RunContext, Unavailable};
 use crate::sys::filesystem;
 use crate::units::Nanos;
 
@@ -37,7 +37,15 @@ impl Engine {
     pub(super) fn load(&self, archive: &Path, allowed: Nanos) -> Result<(), String> {
         let path = archive.to_string_lossy();
         let program = match &self.client.login {
-            None => self.client.program(&["load", "--input", &path]),
+            None => {
+                // A client that is killed leaves its temporary files behind. There they go with the archive.
+                let beside = archive.parent().unwrap_or(archive).as_os_str();
+                let program = self.client.program(&["load", "--input", &path]);
+                program.and_then(|program| {
+                    let placed = program.with_variable("TMPDIR", beside);
+                    placed.map_err(|error| Unavailable::because(format!("cannot set TMPDIR: {error}")))
+                })
+            }
             Some(_) => {
                 let opened = std::fs::set_permissions(archive, Permissions::from_mode(0o644))
                     .and_then(|()| std::fs::File::open(archive))
