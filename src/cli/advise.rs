@@ -30,7 +30,7 @@ Press Ctrl-C to stop watching early; the advice then covers the time until then.
 /// The options of `advise probes`.
 #[derive(Debug, Args)]
 pub struct AdviseProbes {
-    /// Run directory or pack that contains `exec` [default: a new quick run].
+    /// Run directory or pack that contains `exec` [default: a new short run].
     #[arg(value_name = "RUN")]
     pub run: Option<PathBuf>,
     /// Number of containers to check.
@@ -39,10 +39,10 @@ pub struct AdviseProbes {
     /// Time between two checks of a container, 100 ms to 1 d.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "10s")]
     pub every: String,
-    /// Subject of the quick run; repeatable [default: all that work here].
+    /// Subject of the short run; repeatable [default: bare and the engines that work here].
     #[arg(short = 's', long = "subject", value_name = "SUBJECT", conflicts_with = "run")]
     pub subjects: Vec<String>,
-    /// Directory of the quick run [default: named after the date].
+    /// Directory of the short run [default: named after the date].
     #[arg(short, long, value_name = "DIR", conflicts_with = "run")]
     pub output: Option<PathBuf>,
     /// Output format: terminal, html, md or json.

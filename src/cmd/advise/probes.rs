@@ -1,5 +1,5 @@
 //! `dunnage advise probes`: what share of a CPU health checks would cost under each engine, from a recorded run of `exec` or
-//! from a new quick run.
+//! from a new short run.
 
 use std::path::{Path, PathBuf};
 
@@ -17,12 +17,16 @@ use crate::record;
 use crate::report::text::{estimated, in_shell, joined};
 use crate::runner::Ending;
 use crate::stats::Estimate;
+use crate::subject::{self, Layer};
 use crate::units::{Nanos, Unit, counted};
 
 /// The shortest useful time between two checks.
 const OFTEN: Nanos = Nanos::from_millis(100);
 /// The longest one.
 const SELDOM: Nanos = Nanos::from_millis(86_400_000);
+
+/// Enough for an interval of each of a handful of subjects.
+const ROUNDS: u32 = 13;
 
 /// The schedule, and its costs in a run.
 struct Checks {
@@ -52,12 +56,18 @@ pub fn run(options: &cli::AdviseProbes) -> Result<i32> {
     Ok(exit::FINE)
 }
 
-/// Makes a quick run of `exec` for this schedule.
+/// The subjects of a run of its own: a bare process, and the engines, which are what runs health checks.
+fn engines() -> Vec<String> {
+    let is_one = |kind: &&subject::Kind| matches!(kind.layer, Layer::Bare | Layer::Engine);
+    subject::shown_kinds().filter(is_one).map(|kind| kind.name.to_owned()).collect()
+}
+
+/// Makes a short run of `exec` for this schedule.
 fn measured(options: &cli::AdviseProbes, schedule: Schedule) -> Result<PathBuf> {
     let selection = Selection {
         experiments: vec!["exec".into()],
-        subjects: options.subjects.clone(),
-        quick: true,
+        subjects: if options.subjects.is_empty() { engines() } else { options.subjects.clone() },
+        rounds: Some(ROUNDS),
         set: vec![format!("prestate={}", schedule.prestate())],
         ..Selection::default()
     };
