@@ -104,6 +104,30 @@ fn what_ties_cannot_be_told_apart() {
     assert!(!told.contains("engines as installed: podman is fastest"), "{told}");
 }
 
+/// What only varies another subject in a key is not compared with all others, so it does not keep one of them from being
+/// named: its own comparison says what it costs.
+#[test]
+fn a_variation_of_an_engine_does_not_hide_the_fastest_one() {
+    // Without a bare process they are compared with docker, and podman only with what differs from it in one choice.
+    let mut subjects = full_ladder();
+    subjects.retain(|one| ["docker", "docker+crun", "podman"].contains(&one.label.as_str()));
+    subjects.push(entry("docker:tty=true", Layer::Engine, Ladder::AsInstalled, None));
+    let mut run = run(plan(subjects, 20));
+    let (of_docker, of_its_variation) = (cells_of(&run, "docker"), cells_of(&run, "docker:tty=true"));
+    for (cell, like) in of_its_variation.into_iter().zip(of_docker) {
+        run.series[cell].values = run.series[like].values.clone();
+        for (round, value) in run.series[cell].values.iter_mut().flatten().enumerate() {
+            *value *= 1.0 + 0.002 * ((round % 5) as f64 - 2.0);
+        }
+    }
+    let told = flowing(&brief(&run));
+    assert!(told.contains("engines as installed: podman is fastest (`returned`): "), "{told}");
+    assert!(
+        !told.contains("podman and docker:tty=true") && !told.contains("docker:tty=true and podman"),
+        "{told}"
+    );
+}
+
 /// Suspects, failures and warnings have one line each, however little room there is.
 #[test]
 fn suspects_failures_and_warnings_stand_in_a_line_each() {

@@ -412,13 +412,20 @@ fn exceptions(experiment: &Experiment) -> Option<String> {
     let is_decided = |kind: Kind| kind == Kind::Same || kind.is_difference();
     let told =
         found.filter(|(_, _, one)| is_decided(one.kind()) && !one.kind().is_worse() && one.noise.is_none());
-    let told = told
-        .map(|(setting, row, one)| (one.word(), format!("{}{}", row.label, in_brackets(&setting.values))));
+    let has_settings = experiment.settings.len() > 1;
+    let told = told.map(|(setting, row, one)| {
+        let values = if has_settings { in_brackets(&setting.values) } else { String::new() };
+        (one.word(), format!("{}{values}", row.label))
+    });
     let groups = in_groups(told, |(word, _)| *word).into_iter();
     let groups = groups.map(|(word, all)| {
-        let than = if word == Kind::Same.word() { "the same as".to_owned() } else { format!("{word} than") };
         let names = listed(distinct(all.into_iter().map(|(_, name)| name)), ", ");
-        format!("{than} {}: {names}", baseline.label)
+        let (metric, label) = (experiment.metrics[0].name, &baseline.label);
+        if word == Kind::Same.word() {
+            format!("no difference from {label} that matters (`{metric}`): {names}")
+        } else {
+            format!("{word} than {label} (`{metric}`): {names}")
+        }
     });
     let text = listed(groups, "; ");
     (!text.is_empty()).then_some(text)

@@ -104,6 +104,19 @@ impl<'a> One<'a> {
         let subjects: Vec<usize> = all.iter().copied().filter(|one| !is_beaten(one)).collect();
         // Only the unbeaten subjects count as winners.
         beats.retain(|one| subjects.contains(&one.winner));
+        // Without a comparison nothing says whether they can be told apart: what only varies another subject in a key has
+        // sentences of its own.
+        let is_compared = |[one, other]: [usize; 2]| {
+            own.iter().any(|finding| [[one, other], [other, one]].contains(&self.ends(finding)))
+        };
+        let mut pairs = subjects.iter().flat_map(|one| subjects.iter().map(|other| [*one, *other]));
+        if pairs.any(|pair| pair[0] < pair[1] && !is_compared(pair)) {
+            let varies = |finding: &&&Finding| self.ends(finding).into_iter().any(|end| self.is_varied(end));
+            let fewer: Vec<&Finding> = own.iter().filter(|one| !varies(one)).copied().collect();
+            if fewer.len() < own.len() {
+                return self.in_one(setting, &fewer);
+            }
+        }
         let losers: BTreeSet<usize> = beats.iter().map(|one| one.loser).collect();
         let mut over: Vec<Decided<'_>> = beats.iter().map(|one| one.shown).collect();
         let rest: Vec<Decided<'_>> = beats.iter().filter_map(|one| one.by_way_of).collect();
@@ -121,6 +134,18 @@ impl<'a> One<'a> {
             over.extend(rest);
         }
         is_told.then(|| Choice { settings: vec![setting], subjects, losers, open, over: vec![over] })
+    }
+
+    /// Whether a subject is another of the plan with more keys.
+    fn is_varied(&self, subject: usize) -> bool {
+        let own = &self.plan.subjects[subject];
+        self.plan.subjects.iter().any(|other| {
+            let is_same = other.ladder == own.ladder
+                && other.spec.name == own.spec.name
+                && other.spec.runtime == own.spec.runtime;
+            let has_fewer = other.spec.keys.len() < own.spec.keys.len();
+            is_same && has_fewer && other.spec.keys.iter().all(|key| own.spec.keys.contains(key))
+        })
     }
 
     /// Subjects that are not compared directly count as different if their decided differences from the baseline, which
@@ -152,8 +177,7 @@ impl<'a> One<'a> {
                     Better::More => other.interval.low - shown.interval.high,
                     _ => shown.interval.low - other.interval.high,
                 };
-                let is_apart = apart > f64::max(matters, also) && shown.finding.kind().is_worse();
-                if is_apart && !is_compared(winner, loser) {
+                if apart > f64::max(matters, also) && !is_compared(winner, loser) {
                     all.push(Beats { winner, loser, shown, by_way_of: Some(other) });
                 }
             }
