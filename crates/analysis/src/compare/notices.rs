@@ -32,6 +32,7 @@ pub(super) fn all(
     all.extend(in_blocks(runs()));
     all.extend(margins(&old[0], runs()));
     all.extend(runs().flat_map(of_run));
+    all.extend(disturbed(runs()));
     all
 }
 
@@ -84,9 +85,24 @@ fn margins<'a>(first: &Run<'_>, runs: impl Iterator<Item = &'a Run<'a>> + Clone)
 
 /// What is wrong with a run on its own.
 fn of_run(run: &Run<'_>) -> Vec<String> {
-    let is_told = |one: &&Warning| ["unfinished", "resumed", "damaged", "disturbed"].contains(&one.kind);
+    let is_told = |one: &&Warning| ["unfinished", "resumed", "damaged"].contains(&one.kind);
     let warnings = run.quality.warnings.iter().filter(is_told);
     warnings.map(|warning| format!("`{}`: {}", run.place, warning.seen)).collect()
+}
+
+/// What the machine did besides; one sentence for all runs.
+fn disturbed<'a>(runs: impl Iterator<Item = &'a Run<'a>>) -> Option<String> {
+    let warned = runs.filter_map(|run| {
+        let warning = run.quality.warnings.iter().find(|one| one.kind == "disturbed")?;
+        Some((run.place, &warning.seen))
+    });
+    let warned: Vec<_> = warned.collect();
+    let ((place, seen), others) = warned.split_first()?;
+    let likewise = match others {
+        [] => String::new(),
+        _ => format!("; likewise in {}", quoted(others.iter().map(|(place, _)| place))),
+    };
+    Some(format!("`{place}`: {seen}{likewise}"))
 }
 
 /// What imported samples lack if they were measured one cell after the other; one sentence for all such runs.

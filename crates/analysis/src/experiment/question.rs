@@ -14,7 +14,6 @@ pub const QUIET: Nanos = Nanos::from_millis(100);
 /// Whether a metric's differences get a verdict or are only shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// Belongs to the family of comparisons whose level is adjusted.
     /// Part of the family of comparisons whose level is adjusted.
     Verdict,
     /// Shown with its interval: explains but does not decide.
