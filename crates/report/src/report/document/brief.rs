@@ -380,8 +380,16 @@ fn answers(report: &Report, experiment: &Experiment, has_table: bool) -> Vec<(us
     let factors = experiment.factors.iter().flat_map(|one| &one.answers).map(|one| {
         format!("{}{}: {}", one.place.metric, in_brackets(experiment.values_of(&one.place.setting)), one.text)
     });
+    let first = described.chain(factors).map(|text| (0, text));
+    // Beside the table of another experiment, one sentence of its own, after those for whom the table matters.
     let summaries = experiment.experiment_tables.iter().flat_map(|table| table.summary.iter().cloned());
-    let first = described.chain(factors).chain(dearest(experiment)).chain(summaries).map(|text| (0, text));
+    let summaries = dearest(experiment).into_iter().chain(summaries).enumerate();
+    let summaries = summaries.map(|(at, text)| match (has_table, at) {
+        (true, _) => (0, text),
+        (false, 0) => (1, text),
+        (false, _) => (3, text),
+    });
+    let first = first.chain(summaries);
     let sentences = report.sentences.iter().filter(own).filter(|one| !is_repeated(one));
     let sentences = sentences.map(|one| (rank(one), one.text.clone()));
     let mut all: Vec<(usize, String)> = first.chain(sentences).collect();
