@@ -381,7 +381,7 @@ fn answers(report: &Report, experiment: &Experiment, has_table: bool) -> Vec<(us
         format!("{}{}: {}", one.place.metric, in_brackets(experiment.values_of(&one.place.setting)), one.text)
     });
     let first = described.chain(factors).map(|text| (0, text));
-    // Beside the table of another experiment, one sentence of its own, after those for whom the table matters.
+    // Where another experiment has the table: one sentence, after those of the table.
     let summaries = experiment.experiment_tables.iter().flat_map(|table| table.summary.iter().cloned());
     let summaries = dearest(experiment).into_iter().chain(summaries).enumerate();
     let summaries = summaries.map(|(at, text)| match (has_table, at) {
