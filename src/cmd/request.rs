@@ -18,7 +18,7 @@ use crate::plan::{self, Chosen, Entry, Ladder, Plan, Relation, Request, Rounds};
 use crate::plan_file::{self, Length, PlanFile, Typed, Variants};
 use crate::report::text::listed;
 use crate::session::{self, Found, Session, Trial, Wanted};
-use crate::subject::{Unavailable, by_cause, context};
+use crate::subject::{Layer, Unavailable, by_cause, context};
 use crate::sys::{filesystem, page_cache};
 use crate::units::Nanos;
 
@@ -380,8 +380,9 @@ pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
 }
 
 /// Leaves out the least informative subject with its variants, and returns the labels: first variants in all but the first key
-/// that is varied, then engines with a chosen runtime, then all but the first subject of each layer, then the last but one,
-/// because a layer between two others only explains them. When only `least` are left, the last variant.
+/// that is varied, then engines with a chosen runtime, then all but the first runtime, then engines (of more than two the first,
+/// which is nearest to the kernel, otherwise the last), then the last but one, because a layer between two others only explains
+/// them. When only `least` are left, the last variant.
 fn leave_out(entries: &mut Vec<Entry>, least: usize) -> Vec<String> {
     // Number of keys of the same subject that were varied before.
     let rank = |entry: &Entry| {
@@ -395,12 +396,19 @@ fn leave_out(entries: &mut Vec<Entry>, least: usize) -> Vec<String> {
     let originals: Vec<&Entry> = entries.iter().filter(|entry| entry.variant_of.is_none()).collect();
     let variants = || entries.iter().filter(|entry| entry.variant_of.is_some());
     let is_another = |index: usize| originals[..index].iter().any(|one| one.layer == originals[index].layer);
+    let is_engine = |index: usize| originals[index].layer == Layer::Engine;
+    let engines: Vec<usize> = (0..originals.len()).filter(|index| is_engine(*index)).collect();
     let last = match variants().max_by_key(|entry| rank(entry)) {
         Some(of_later_key) if rank(of_later_key) > 0 => Some(of_later_key),
         _ if originals.len() <= least => variants().next_back(),
         _ => None
             .or_else(|| originals.iter().rposition(|entry| entry.spec.runtime.is_some()))
-            .or_else(|| (0..originals.len()).rev().find(|index| is_another(*index)))
+            .or_else(|| (0..originals.len()).rev().find(|index| is_another(*index) && !is_engine(*index)))
+            .or_else(|| match engines.len() {
+                0 | 1 => None,
+                2 => engines.last().copied(),
+                _ => engines.first().copied(),
+            })
             .or_else(|| originals.len().checked_sub(2))
             .map(|index| originals[index]),
     };
@@ -464,9 +472,12 @@ mod tests {
         ];
         assert_eq!(
             gone(&[&ladder[..], &varied].concat(), 2),
-            "floor:net=host, docker:pid=host, floor:pid=host, docker+crun, podman, runc, crun, floor floor:seccomp=off, \
+            "floor:net=host, docker:pid=host, floor:pid=host, docker+crun, runc, podman, crun, floor floor:seccomp=off, \
              docker:seccomp=off"
         );
+        // The engines that most people run stay longer than those nearer to the kernel, and than other runtimes.
+        let all = ["bare", "floor", "crun", "runc", "youki", "containerd", "docker", "podman"];
+        assert_eq!(gone(&all, 2), "youki, runc, containerd, podman, crun, floor");
         // Values of one key are of one rank, and where nothing is compared a subject with them is enough.
         let limited = [
             "floor",

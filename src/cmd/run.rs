@@ -118,10 +118,13 @@ fn carry_out_new(
     Ok(ending)
 }
 
+/// Two runs that begin in the same second have different names.
 fn named_after_the_date() -> PathBuf {
     let now = jiff::Timestamp::now().to_string();
     let digits: String = now.chars().take(19).map(|c| if c == ':' { '-' } else { c }).collect();
-    PathBuf::from(format!("dunnage-{digits}"))
+    let numbered = (2..).map(|number| format!("dunnage-{digits}-{number}"));
+    let mut names = std::iter::once(format!("dunnage-{digits}")).chain(numbered).map(PathBuf::from);
+    names.find(|name| !name.exists()).expect("there is always another number")
 }
 
 /// Shows the result of a run, and returns its exit code.

@@ -2,6 +2,8 @@
 //! up the CPU time, reads the probe's message and checks the treatment. A bare process, an OCI runtime and an
 //! engine's client share this code, so that their numbers mean the same.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use super::account::Account;
@@ -101,8 +103,11 @@ pub(super) fn concluded(
     let (cpu, ran) = count();
     // Without its daemons, part of an engine's CPU time would pass for the whole.
     let cpu = call.daemons.map_err(str::to_owned).and(cpu);
-    if let (Some(runtime), Some(false)) = (call.runtime, ran) {
-        let reason = format!("the runtime `{}` did not run", runtime.display());
+    if let (Some(runtime), Some(was_opened)) = (call.runtime, ran)
+        && (!was_opened || is_script(runtime))
+    {
+        let why = if was_opened { ": it is a script, so another program did" } else { "" };
+        let reason = format!("the runtime `{}` did not run{why}", runtime.display());
         return Err(Failure::new(FailureClass::Treatment, reason).into());
     }
     call.expected.check(&message.inside, &run.host)?;
@@ -120,6 +125,12 @@ pub(super) fn concluded(
         message,
         cpu,
     })
+}
+
+/// Whether a file names an interpreter that runs instead of it.
+fn is_script(path: &Path) -> bool {
+    let mut head = [0; 2];
+    File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == *b"#!"
 }
 
 /// The probe's message, or what the command `shown` said instead.

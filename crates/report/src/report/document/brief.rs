@@ -261,7 +261,7 @@ fn nothing(row: Option<&Row>, metric: usize) -> Cell {
 fn title(report: &Report, experiment: &Experiment, places: &[Place<'_>], is_compared: bool) -> String {
     let metric = &experiment.metrics[0];
     let has_metrics = places.iter().any(|place| place.metric > 0);
-    let shared = places.iter().find(|place| place.is_beside).map_or(String::new(), equalised);
+    let shared = places.iter().find(|place| place.ladder.equalised).map_or(String::new(), equalised);
     let name = if has_metrics {
         experiment.name.to_owned()
     } else {
@@ -446,7 +446,7 @@ fn beware(report: &Report) -> Vec<Item> {
         let (times, planned) =
             all.iter().fold((0, 0), |(times, planned), one| (times + one.times, planned + one.planned));
         let often = format!("`{label}`: {times} of {}", counted(planned, "sample"));
-        Item::of(format!("{often}: {}", all[0].reason)).marked(Tone::Alarm, class)
+        Item::of(format!("{often}: {}", without_arguments(&all[0].reason))).marked(Tone::Alarm, class)
     });
     let told = report.warnings.iter().filter(|one| !matches!(one.kind, "failures" | "skipped"));
     let far: usize =
@@ -463,6 +463,18 @@ fn beware(report: &Report) -> Vec<Item> {
         Item::of(text).marked(Tone::Open, kind)
     });
     few(failures.collect()).into_iter().chain(warnings).collect()
+}
+
+/// A reason that begins with a command line, with only the program and its verb: the cause comes after them.
+fn without_arguments(reason: &str) -> String {
+    let Some((line, cause)) = reason.strip_prefix('`').and_then(|rest| rest.split_once('`')) else {
+        return reason.to_owned();
+    };
+    let mut words = line.split(' ');
+    let program = words.next().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    let verb = words.next().map_or(String::new(), |verb| format!(" {verb}"));
+    let more = if words.next().is_some() { " …" } else { "" };
+    format!("`{program}{verb}{more}`{cause}")
 }
 
 /// The first of them, and how many more there are.

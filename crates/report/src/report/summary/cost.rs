@@ -76,7 +76,8 @@ impl<'a> One<'a> {
                 metric.name
             ),
             Event::Once(what) => format!(
-                "a {what} adds less than {share} to jobs longer than {never}, and more than {share} to jobs shorter than {always}, if each job waits for one {what} and computes as fast inside as outside"
+                "{} {what} adds less than {share} to jobs longer than {never}, and more than {share} to jobs shorter than {always}, if each job waits for one {what} and computes as fast inside as outside",
+                if what.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
             ),
             Event::Whole | Event::Works => return None,
         };
