@@ -3,12 +3,14 @@
 //! Needs root (perf events on all CPUs). What cannot run here prints `skipped: TEST: NEED: REASON` to
 //! standard error.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-use dunnage::sys::accounting::{Client, LaunchCpu, Listener, Tree};
+use dunnage::sys::accounting::{Client, LaunchCpu, Listener, ProcessAccount, Tree};
 use dunnage::sys::clock;
 use dunnage::units::Nanos;
 
@@ -34,14 +36,9 @@ struct Rusage {
 }
 
 /// Runs `command` in a window: the CPU time of its tree, and the result of `wait4`.
-fn launch(listener: &mut Listener, daemons: &[i32], command: &mut Command) -> (LaunchCpu, Rusage) {
-    listener.begin(daemons, None);
-    launched(listener, command)
-}
-
-/// The same in a window that was begun.
 #[expect(clippy::zombie_processes, reason = "`wait4` reaps it, which std cannot know")]
-fn launched(listener: &mut Listener, command: &mut Command) -> (LaunchCpu, Rusage) {
+fn launch(listener: &mut Listener, daemons: &[i32], command: &mut Command) -> (LaunchCpu, Rusage) {
+    listener.begin(daemons);
     let child = command.stdin(Stdio::null()).spawn().unwrap();
     let pid = child.id() as i32;
     let mut status = 0;
@@ -94,31 +91,19 @@ fn a_busy_child_costs_what_wait4_says() {
 }
 
 #[test]
-fn a_file_that_was_executed_is_reported_and_no_other() {
+fn what_was_executed_is_known_by_its_file() {
     let _alone = ALONE.lock();
-    let Some(mut listener) = listener("a_file_that_was_executed_is_reported_and_no_other") else {
+    let Some(mut listener) = listener("what_was_executed_is_known_by_its_file") else {
         return;
     };
-    let directory = tempfile::tempdir().unwrap();
-    let [own, other, none] = ["own", "other", "none"].map(|name| directory.path().join(name));
-    for program in [&own, &other] {
-        fs::copy("/bin/true", program).unwrap();
+    let (cpu, _) = launch(&mut listener, &[], &mut shell("/bin/true; exit 0"));
+    for program in ["/bin/sh", "/bin/true"] {
+        let file = fs::metadata(program).unwrap();
+        assert!(cpu.client.ran(file.dev(), file.ino()), "{program}: {:?}", cpu.client);
     }
-    let mut script = shell(&format!("{}; exit 0", own.display()));
-    for (watched, expected) in [
-        (Some(&own), Some(true)),
-        (Some(&other), Some(false)),
-        (Some(&own), Some(true)),
-        (None, None),
-        (Some(&none), None),
-    ] {
-        // What ran before the window does not count.
-        assert!(Command::new(&other).status().unwrap().success());
-        listener.begin(&[], watched.map(|path| path.as_path()));
-        let (cpu, _) = launched(&mut listener, &mut script);
-        assert_eq!(listener.was_opened(), expected, "{watched:?}");
-        assert_eq!(cpu.client.processes.len(), 2);
-    }
+    let file = fs::metadata("/bin/false").unwrap();
+    assert!(!cpu.client.ran(file.dev(), file.ino()));
+    assert_eq!(cpu.client.processes.len(), 2);
 }
 
 #[test]
@@ -134,21 +119,23 @@ fn a_daemonised_grandchild_counts() {
         pipe = directory.path().join("pipe").display()
     );
     let (cpu, rusage) = launch(&mut listener, &[], &mut shell(&script));
-    let daemon = cpu.client.processes.iter().max_by_key(|process| process.cpu);
+    let daemon = cpu.client.processes.iter().find(|process| executed(process, "sleep"));
     let daemon = daemon.expect("the grandchild is in the tree");
     assert!(daemon.cpu > Nanos(10_000_000), "{daemon:?}");
     assert!(cpu.client.cpu().0 - rusage.cpu.0 > daemon.cpu.0 * 9 / 10, "wait4 does not see it, we do");
 }
 
 #[test]
-fn what_is_still_alive_is_counted() {
+fn what_is_still_alive_is_counted_with_what_it_executed() {
     let _alone = ALONE.lock();
-    let Some(mut listener) = listener("what_is_still_alive_is_counted") else {
+    let Some(mut listener) = listener("what_is_still_alive_is_counted_with_what_it_executed") else {
         return;
     };
     let (cpu, _) = launch(&mut listener, &[], &mut shell("sleep 0.7 >/dev/null 2>&1 & sleep 0.1"));
-    assert_eq!(cpu.client.processes.len(), 3, "the shell and both sleepers: {:?}", cpu.client);
-    assert!(cpu.client.processes.iter().all(|process| process.cpu > Nanos(0)));
+    let asleep = cpu.client.processes.iter().filter(|process| executed(process, "sleep"));
+    let asleep: Vec<_> = asleep.collect();
+    assert_eq!(asleep.len(), 2, "{:?}", cpu.client);
+    assert!(asleep.iter().all(|process| process.cpu > Nanos(0)));
 }
 
 #[test]
@@ -221,16 +208,22 @@ fn named(name: &str) -> Vec<i32> {
     .collect()
 }
 
+fn executed(process: &ProcessAccount, name: &str) -> bool {
+    let path = process.images.last().and_then(|image| image.path.as_deref());
+    path.is_some_and(|path| path.ends_with(&format!("/{name}")))
+}
+
 fn print_tree(title: &str, tree: &Tree) {
     eprintln!("{title}: {:.3} ms", tree.cpu().0 as f64 / 1e6);
     for process in &tree.processes {
-        eprintln!("  {}: {:.3} ms", process.pid, process.cpu.0 as f64 / 1e6);
+        let names: Vec<_> = process.images.iter().map(|image| image.path.as_deref().unwrap_or("?")).collect();
+        eprintln!("  {}: {:.3} ms, {names:?}", process.pid, process.cpu.0 as f64 / 1e6);
     }
 }
 
 #[test]
-fn docker_run_charges_the_daemons() {
-    const TEST: &str = "docker_run_charges_the_daemons";
+fn docker_run_shows_the_runtime_and_charges_the_daemons() {
+    const TEST: &str = "docker_run_shows_the_runtime_and_charges_the_daemons";
     let _alone = ALONE.lock();
     let Some(mut listener) = listener(TEST) else {
         return;
@@ -269,4 +262,14 @@ fn docker_run_charges_the_daemons() {
     });
     let (cpu, own) = agreed.expect("sums are what the kernel says");
     assert!(cpu.daemons.cpu().0 > own, "what they forked counts too");
+    let runtimes = ["/usr/bin/runc", "/usr/sbin/runc", "/usr/bin/crun"];
+    let files = runtimes.iter().filter_map(|path| fs::metadata(path).ok());
+    let files: HashSet<_> = files.map(|file| (file.dev(), file.ino())).collect();
+    let ran = files.iter().filter(|file| cpu.daemons.ran(file.0, file.1));
+    // Another program may be using the same daemon with the other runtime.
+    assert!(ran.count() >= 1, "one of the runtimes was executed");
+    assert!(
+        cpu.daemons.images().any(|image| image.path.as_deref() == Some("/helper")),
+        "and so was the probe"
+    );
 }

@@ -2,6 +2,7 @@
 //! the whole machine and cannot tell simultaneous launches apart: the second one has no CPU time, and the
 //! reason is recorded.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{MutexGuard, TryLockError};
 
@@ -20,8 +21,8 @@ const GOING: Nanos = Nanos::from_millis(20_000);
 pub(super) struct Account<'a>(Result<MutexGuard<'a, Listener>, String>);
 
 impl<'a> Account<'a> {
-    /// Starts counting a launch for which these daemons work, and watching a runtime's executable.
-    pub fn begin(run: &'a RunContext, daemons: &[i32], runtime: Option<&Path>) -> Account<'a> {
+    /// Starts counting a launch for which these daemons work.
+    pub fn begin(run: &'a RunContext, daemons: &[i32]) -> Account<'a> {
         let own =
             run.listener.as_ref().map_err(Clone::clone).and_then(|listener| match listener.try_lock() {
                 Ok(own) => Ok(own),
@@ -29,23 +30,30 @@ impl<'a> Account<'a> {
                 Err(TryLockError::WouldBlock) => Err("another launch is counted at the same time".to_owned()),
             });
         Account(own.map(|mut listener| {
-            listener.begin(daemons, runtime);
+            listener.begin(daemons);
             listener
         }))
     }
 
-    /// CPU time since `begin`, and whether the runtime's executable was opened. The client is a child of dunnage,
-    /// or this thread; `own`, that thread's time, is included.
-    pub fn finish(self, child: Option<i32>, own: Nanos) -> (Result<Cpu, String>, Option<bool>) {
+    /// CPU time since `begin`, and whether the runtime's executable was seen to run. The client is a child of
+    /// dunnage, or this thread; `own`, that thread's time, is included.
+    pub fn finish(
+        self,
+        child: Option<i32>,
+        own: Nanos,
+        runtime: Option<&Path>,
+    ) -> (Result<Cpu, String>, Option<bool>) {
         let client = child.map_or(Client::Launcher, Client::Child);
-        match self.0 {
-            Ok(mut listener) => {
-                let all = listener.so_far(client).map_err(|why| why.to_string());
-                let cpu = all.map(|all| Cpu { client: all.client.cpu() + own, ..summed(&all) });
-                (cpu, listener.was_opened())
-            }
-            Err(why) => (Err(why), None),
-        }
+        let finished = self.0.and_then(|mut listener| listener.so_far(client).map_err(|why| why.to_string()));
+        let all = match finished {
+            Ok(all) => all,
+            Err(why) => return (Err(why), None),
+        };
+        let ran = runtime.and_then(|path| {
+            let file = path.metadata().ok()?;
+            Some(all.client.ran(file.dev(), file.ino()) || all.daemons.ran(file.dev(), file.ino()))
+        });
+        (Ok(Cpu { client: all.client.cpu() + own, ..summed(&all) }), ran)
     }
 
     /// CPU time since `begin` of everything that this process started and of the daemons, once none of it has

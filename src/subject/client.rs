@@ -2,8 +2,6 @@
 //! up the CPU time, reads the probe's message and checks the treatment. A bare process, an OCI runtime and an
 //! engine's client share this code, so that their numbers mean the same.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use super::account::Account;
@@ -72,7 +70,7 @@ pub enum Terminal {
 /// Carries out a launch with this command.
 pub fn launch(run: &RunContext, program: &Program, call: &Call<'_>) -> Result<Launch, Abort> {
     let remains = (call.holds == Holds::More).then(Remains::new);
-    let account = Account::begin(run, call.daemons.unwrap_or_default(), call.runtime);
+    let account = Account::begin(run, call.daemons.unwrap_or_default());
     let reading = call.order.reading();
     let child = spawn::start(program).map_err(|error| command::cannot_start(program, &error))?;
     let (pid, allowed) = (child.pid, call.order.allowed(run));
@@ -81,7 +79,7 @@ pub fn launch(run: &RunContext, program: &Program, call: &Call<'_>) -> Result<La
         .wait(allowed, Some(&run.interrupts))
         .map_err(|why| command::unfinished(allowed, program, why))?;
     let message = message_in(&program.shown(), &ended, call.terminal, call.order)?;
-    let count = || account.finish(Some(pid), Nanos(0));
+    let count = || account.finish(Some(pid), Nanos(0), call.runtime);
     concluded(run, call, &program.shown(), (ended.spawned, ended.returned), message, remains, count)
 }
 
@@ -103,11 +101,8 @@ pub(super) fn concluded(
     let (cpu, ran) = count();
     // Without its daemons, part of an engine's CPU time would pass for the whole.
     let cpu = call.daemons.map_err(str::to_owned).and(cpu);
-    if let (Some(runtime), Some(was_opened)) = (call.runtime, ran)
-        && (!was_opened || is_script(runtime))
-    {
-        let why = if was_opened { ": it is a script, so another program did" } else { "" };
-        let reason = format!("the runtime `{}` did not run{why}", runtime.display());
+    if let (Some(runtime), Some(false)) = (call.runtime, ran) {
+        let reason = format!("the runtime `{}` did not run", runtime.display());
         return Err(Failure::new(FailureClass::Treatment, reason).into());
     }
     call.expected.check(&message.inside, &run.host)?;
@@ -125,12 +120,6 @@ pub(super) fn concluded(
         message,
         cpu,
     })
-}
-
-/// Whether a file names an interpreter that runs instead of it.
-fn is_script(path: &Path) -> bool {
-    let mut head = [0; 2];
-    File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == *b"#!"
 }
 
 /// The probe's message, or what the command `shown` said instead.

@@ -246,8 +246,7 @@ impl<'a> Container<'a> {
         let daemons = self.verbs.daemons().map(<[i32]>::to_vec).map_err(str::to_owned);
         let daemons = daemons.map(|own| [own, self.helpers()].concat());
         let run = self.run;
-        let account =
-            self.has_a_clock.then(|| Account::begin(run, daemons.as_deref().unwrap_or_default(), None));
+        let account = self.has_a_clock.then(|| Account::begin(run, daemons.as_deref().unwrap_or_default()));
         let mut own = Cpu::default();
         for _ in 1..times {
             own += self.exec(task)?.cpu;

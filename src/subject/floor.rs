@@ -282,7 +282,7 @@ fn launch_prepared(
 ) -> Result<Launch, Abort> {
     let name = run.next_name();
     let entry = run.note(container(&spec, &name))?;
-    let account = Account::begin(run, &[], None);
+    let account = Account::begin(run, &[]);
     let reading = order.reading();
     let launched = prepared.launch(&name);
     let mut running = match launched {
@@ -304,7 +304,7 @@ fn launch_prepared(
     run.cross_out(entry);
     let ended = gone.end.map_err(verbs::unfinished)?;
     let message = client::message_in("the probe inside", &ended, client::Terminal::No, order)?;
-    let (cpu, _) = account.finish(Some(pid), gone.own_cpu);
+    let (cpu, _) = account.finish(Some(pid), gone.own_cpu, None);
     expected.check(&message.inside, &run.host)?;
     Ok(Launch {
         spawned: ended.spawned,

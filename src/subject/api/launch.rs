@@ -52,8 +52,7 @@ pub(super) fn launch(run: &RunContext, api: &Api, name: &str, order: Order<'_>) 
     };
     let address = api.address();
     let remains = Remains::new();
-    let runtime = api.engine.runtime.as_deref();
-    let account = Account::begin(run, api.daemons().unwrap_or_default(), runtime);
+    let account = Account::begin(run, api.daemons().unwrap_or_default());
     let mut patience = Patience::new(order.allowed(run), Some(&run.interrupts));
     let spawned = clock::now();
     let answered = carry_out(&requests, &address, &mut patience)
@@ -65,12 +64,12 @@ pub(super) fn launch(run: &RunContext, api: &Api, name: &str, order: Order<'_>) 
     let message = client::message_in(&requests.start.shown, &ended, terminal, order)?;
     let call = Call {
         daemons: api.daemons(),
-        runtime,
+        runtime: api.engine.runtime.as_deref(),
         terminal,
         ..Call::new(name, &api.engine.about.expected, order)
     };
     let shown = &requests.remove.as_ref().unwrap_or(&requests.wait).shown;
-    let count = || account.finish(None, answered.own_cpu);
+    let count = || account.finish(None, answered.own_cpu, call.runtime);
     let launch = client::concluded(run, &call, shown, (spawned, returned), message, Some(remains), count)?;
     Ok(Launch { parts: answered.parts, ..launch })
 }

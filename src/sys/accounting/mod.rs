@@ -14,9 +14,6 @@
 //! without updating its run time: for a process of 1 ms they have shown 0.06 to 0.35 ms. A process CPU clock
 //! includes no children, and cannot be read once the process is reaped.
 //!
-//! These records do not show which files were executed: records of names and mappings would cost every program
-//! of a launch as much again. Instead, a watch on a runtime's file (inotify) reports that it was opened.
-//!
 //! Also deliberately absent: threads and reading during a launch (they would disturb it), and the fallback
 //! where perf events are not permitted (`wait4`'s rusage, which misses the daemons).
 
@@ -24,16 +21,11 @@ mod record;
 mod ring;
 mod tree;
 
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
-use std::path::Path;
-
 use anyhow::{Context, Result, anyhow, ensure};
-use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
 
 use self::record::Event;
 use self::ring::{Ring, online_cpus};
-pub use self::tree::{Client, ProcessAccount};
+pub use self::tree::{Client, Image, ProcessAccount};
 use super::clock;
 use crate::units::{Nanos, Stamp};
 
@@ -51,6 +43,17 @@ impl Tree {
     /// CPU time of all processes together.
     pub fn cpu(&self) -> Nanos {
         Nanos(self.processes.iter().map(|process| process.cpu.0).sum())
+    }
+
+    /// All programs that were executed.
+    pub fn images(&self) -> impl Iterator<Item = &Image> {
+        self.processes.iter().flat_map(|process| &process.images)
+    }
+
+    /// Whether the file `device`, `inode` (as in `stat`) was executed. On btrfs and similar filesystems,
+    /// where a file's device differs from its filesystem's, compare [`Image::path`].
+    pub fn ran(&self, device: u64, inode: u64) -> bool {
+        self.images().any(|image| image.device == device && image.inode == inode)
     }
 }
 
@@ -74,10 +77,6 @@ pub struct Listener {
     begin: Option<Stamp>,
     /// Events of the window that have been read so far.
     events: Vec<Event>,
-    /// Reports that a watched file was opened.
-    opened: OwnedFd,
-    /// The watch on the window's file.
-    watch: Option<i32>,
 }
 
 impl Listener {
@@ -100,26 +99,13 @@ impl Listener {
             })
         };
         let rings = cpus.iter().map(ring).collect::<Result<_>>()?;
-        let opened = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        Ok(Listener {
-            cpus,
-            rings,
-            daemons: Vec::new(),
-            begin: None,
-            events: Vec::new(),
-            opened,
-            watch: None,
-        })
+        Ok(Listener { cpus, rings, daemons: Vec::new(), begin: None, events: Vec::new() })
     }
 
     /// Begins a window and forgets everything before. What the daemons do for other clients in the window
     /// cannot be told apart and is counted too. `daemons` are the processes that work for the client without
     /// descending from it (engine, containerd, also a shim older than the launch); each must exist now.
-    /// `executable` is the file that [`Listener::was_opened`] reports.
-    pub fn begin(&mut self, daemons: &[i32], executable: Option<&Path>) {
-        self.was_opened();
-        self.watch =
-            executable.and_then(|file| inotify::add_watch(&self.opened, file, WatchFlags::OPEN).ok());
+    pub fn begin(&mut self, daemons: &[i32]) {
         self.daemons = daemons.to_vec();
         self.events.clear();
         for ring in &self.rings {
@@ -149,17 +135,6 @@ impl Listener {
         ensure!(unchanged, "the set of online CPUs changed during the launch");
         let roots = tree::Roots { launcher: std::process::id() as i32, client, daemons: &self.daemons };
         tree::sum(&mut self.events.clone(), begin, end, roots)
-    }
-
-    /// Whether the window's file was opened, as it is to be executed; `None` without a file that can be watched.
-    pub fn was_opened(&mut self) -> Option<bool> {
-        let mut buffer = [MaybeUninit::uninit(); 1024];
-        let mut events = Reader::new(&self.opened, &mut buffer);
-        let mut opened = false;
-        while let Ok(event) = events.next() {
-            opened |= Some(event.wd()) == self.watch;
-        }
-        self.watch.map(|_| opened)
     }
 
     /// CPU time so far of everything created in the window: the children of this process and of the daemons.

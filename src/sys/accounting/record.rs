@@ -32,6 +32,22 @@ pub enum Kind {
         /// The process that called fork or clone, also with `CLONE_PARENT`.
         by_pid: i32,
     },
+    /// A process executed a program; its other threads are gone.
+    Exec {
+        /// The process.
+        pid: i32,
+    },
+    /// A process mapped an executable file.
+    Map {
+        /// The process.
+        pid: i32,
+        /// `st_dev` of the file.
+        device: u64,
+        /// `st_ino` of the file.
+        inode: u64,
+        /// The path as the process sees it.
+        path: String,
+    },
     /// A thread was scheduled on this CPU.
     On {
         /// Its process, or [`RELEASED`].
@@ -56,10 +72,12 @@ pub enum Kind {
 }
 
 const LOST: u32 = 2;
+const COMM: u32 = 3;
 const FORK: u32 = 7;
+const MMAP2: u32 = 10;
 const SWITCH_CPU_WIDE: u32 = 15;
-/// `PERF_RECORD_MISC_SWITCH_OUT`.
-const MISC_OUT: u16 = 1 << 13;
+/// `PERF_RECORD_MISC_SWITCH_OUT` on a switch, `PERF_RECORD_MISC_COMM_EXEC` on a name.
+const MISC_OUT_OR_EXEC: u16 = 1 << 13;
 const HEADER: usize = 8;
 /// `pid, tid, time` at the end of every record.
 const SAMPLE_ID: usize = 16;
@@ -95,25 +113,37 @@ fn record(cpu: usize, bytes: &[u8], kind: u32) -> Option<(Option<Event>, usize)>
 
 /// The outer `None`: too short for its type. The inner `None`: not relevant.
 fn event(kind: u32, misc: u16, record: &[u8]) -> Option<Option<Kind>> {
+    let flagged = misc & MISC_OUT_OR_EXEC != 0;
     let end = match kind {
-        LOST | FORK | SWITCH_CPU_WIDE => record.len().checked_sub(SAMPLE_ID)?,
+        LOST | COMM | FORK | MMAP2 | SWITCH_CPU_WIDE => record.len().checked_sub(SAMPLE_ID)?,
         _ => return Some(None),
     };
     let body = record.get(HEADER..end)?;
     let (id, long) = (|at| number(body, at, i32::from_ne_bytes), |at| number(body, at, u64::from_ne_bytes));
     Some(match kind {
         LOST => Some(Kind::Lost { count: long(8)? }),
+        COMM if !flagged => None,
+        COMM => Some(Kind::Exec { pid: id(0)? }),
         FORK => Some(Kind::Fork { pid: id(0)?, by_pid: id(4)?, tid: id(8)? }),
+        MMAP2 => {
+            let device = libc::makedev(id(32)? as u32, id(36)? as u32);
+            Some(Kind::Map { pid: id(0)?, device, inode: long(40)?, path: text(body.get(64..)?) })
+        }
         _ => {
             let of_task = |at| number(record, at, i32::from_ne_bytes);
             let (pid, tid, next) = (of_task(end)?, of_task(end + 4)?, id(4)?);
-            Some(if misc & MISC_OUT != 0 { Kind::Off { pid, tid, next } } else { Kind::On { pid, tid } })
+            Some(if flagged { Kind::Off { pid, tid, next } } else { Kind::On { pid, tid } })
         }
     })
 }
 
 fn number<T, const N: usize>(bytes: &[u8], at: usize, of: fn([u8; N]) -> T) -> Option<T> {
     Some(of(bytes.get(at..at.checked_add(N)?)?.try_into().ok()?))
+}
+
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
 #[cfg(test)]
@@ -142,7 +172,12 @@ mod tests {
     #[test]
     fn each_record_becomes_its_event() {
         let mut bytes = written(FORK, 0, &words(&[7, 5, 8, 6, 0, 0]), 5, 6, 100);
-        bytes.extend(written(SWITCH_CPU_WIDE, MISC_OUT, &words(&[9, 10]), 7, 8, 120));
+        bytes.extend(written(COMM, MISC_OUT_OR_EXEC, b"\x07\0\0\0\x07\0\0\0runc\0\0\0\0", 7, 7, 110));
+        bytes.extend(written(COMM, 0, b"\x07\0\0\0\x07\0\0\0renamed\0", 7, 7, 111));
+        let mut map = words(&[7, 7, 0, 0, 0, 0, 0, 0, 8, 1, 42, 0, 0, 0, 5, 0]);
+        map.extend(b"/usr/sbin/runc\0\0");
+        bytes.extend(written(MMAP2, 2, &map, 7, 7, 112));
+        bytes.extend(written(SWITCH_CPU_WIDE, MISC_OUT_OR_EXEC, &words(&[9, 10]), 7, 8, 120));
         bytes.extend(written(SWITCH_CPU_WIDE, 0, &words(&[0, 0]), -1, -1, 130));
         bytes.extend(written(LOST, 0, &[1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0], 0, 0, 150));
         bytes.extend(written(99, 0, &[], 0, 0, 160));
@@ -153,6 +188,16 @@ mod tests {
             kinds,
             [
                 (100, Kind::Fork { pid: 7, tid: 8, by_pid: 5 }),
+                (110, Kind::Exec { pid: 7 }),
+                (
+                    112,
+                    Kind::Map {
+                        pid: 7,
+                        device: libc::makedev(8, 1),
+                        inode: 42,
+                        path: "/usr/sbin/runc".into()
+                    }
+                ),
                 (120, Kind::Off { pid: 7, tid: 8, next: 10 }),
                 (130, Kind::On { pid: RELEASED, tid: RELEASED }),
                 (150, Kind::Lost { count: 9 }),

@@ -1,5 +1,5 @@
-//! One perf event per CPU that counts nothing and only reports scheduling, forks and exits, and the ring to
-//! which the kernel writes them.
+//! One perf event per CPU that counts nothing and only reports scheduling, forks, exits and execs, and the
+//! ring to which the kernel writes them.
 //!
 //! Nothing is read while a launch runs: no thread, no wake-up, no signal. Deliberately absent: the meaning of
 //! the records (`record`, `tree`).
@@ -40,9 +40,13 @@ const SOFTWARE: u32 = 1;
 const COUNT_DUMMY: u64 = 9;
 const SAMPLE_TID: u64 = 1 << 1;
 const SAMPLE_TIME: u64 = 1 << 2;
+const FLAG_MMAP: u64 = 1 << 8;
+const FLAG_COMM: u64 = 1 << 9;
 const FLAG_TASK: u64 = 1 << 13;
 const FLAG_WATERMARK: u64 = 1 << 14;
 const FLAG_SAMPLE_ID_ALL: u64 = 1 << 18;
+const FLAG_MMAP2: u64 = 1 << 23;
+const FLAG_COMM_EXEC: u64 = 1 << 24;
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
 const FLAG_CONTEXT_SWITCH: u64 = 1 << 26;
 const OPEN_CLOEXEC: libc::c_ulong = 8;
@@ -51,8 +55,8 @@ const OPEN_CLOEXEC: libc::c_ulong = 8;
 const HEAD_AT: usize = 1024;
 const TAIL_AT: usize = 1032;
 
-/// The largest record, a fork or an exit, has 48 bytes.
-const LARGEST_RECORD: u64 = 64;
+/// The largest record: the path of a mapping can have 4,096 bytes.
+const LARGEST_RECORD: u64 = 8192;
 
 /// The ring of one CPU.
 #[derive(Debug)]
@@ -75,8 +79,15 @@ impl Ring {
             size: size_of::<Attr>() as u32,
             config: COUNT_DUMMY,
             sample_type: SAMPLE_TID | SAMPLE_TIME,
-            // Without names and mappings: the kernel would format the path of every mapping of every program.
-            flags: FLAG_TASK | FLAG_WATERMARK | FLAG_SAMPLE_ID_ALL | FLAG_USE_CLOCKID | FLAG_CONTEXT_SWITCH,
+            flags: FLAG_MMAP
+                | FLAG_COMM
+                | FLAG_TASK
+                | FLAG_WATERMARK
+                | FLAG_SAMPLE_ID_ALL
+                | FLAG_MMAP2
+                | FLAG_COMM_EXEC
+                | FLAG_USE_CLOCKID
+                | FLAG_CONTEXT_SWITCH,
             // No thread waits on the ring, so the kernel does not need to wake one.
             wakeup_watermark: u32::MAX,
             clockid: libc::CLOCK_MONOTONIC,

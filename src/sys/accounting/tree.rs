@@ -1,4 +1,4 @@
-//! Turns events into a tree of processes with their CPU time. Pure.
+//! Turns events into a tree of processes with their CPU time and programs. Pure.
 //!
 //! Deliberately absent: the source of the events, clocks, and the CPU time of processes that descend from no
 //! root.
@@ -11,6 +11,17 @@ use super::LaunchCpu;
 use super::record::{Event, Kind, RELEASED};
 use crate::units::{Nanos, Stamp};
 
+/// A program that a process executed.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Image {
+    /// The path as the process saw it; `None` if no mapping of the file was recorded.
+    pub path: Option<String>,
+    /// `st_dev` of the file, 0 if not recorded.
+    pub device: u64,
+    /// `st_ino` of the file, 0 if not recorded.
+    pub inode: u64,
+}
+
 /// One process of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessAccount {
@@ -18,6 +29,8 @@ pub struct ProcessAccount {
     pub pid: i32,
     /// Time of its threads on CPUs in the window, until their last switch out.
     pub cpu: Nanos,
+    /// The programs that it executed in the window, in order.
+    pub images: Vec<Image>,
 }
 
 /// Which processes are the client.
@@ -46,6 +59,7 @@ struct Process {
     account: ProcessAccount,
     /// The process that forked it, also if it was reparented later; `None` if it is older than the window.
     parent: Option<usize>,
+    map_wanted: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -73,10 +87,32 @@ impl World {
     }
 
     fn insert(&mut self, pid: i32, parent: Option<usize>) -> usize {
-        let account = ProcessAccount { pid, cpu: Nanos(0) };
-        self.processes.push(Process { account, parent });
+        let account = ProcessAccount { pid, cpu: Nanos(0), images: Vec::new() };
+        self.processes.push(Process { account, parent, map_wanted: false });
         self.by_pid.insert(pid, self.processes.len() - 1);
         self.processes.len() - 1
+    }
+
+    fn executed(&mut self, pid: i32) {
+        let index = self.process(pid);
+        let process = &mut self.processes[index];
+        process.map_wanted = true;
+        process.account.images.push(Image::default());
+    }
+
+    /// The first executable mapping after an exec is the program itself.
+    fn mapped(&mut self, pid: i32, device: u64, inode: u64, path: &str) {
+        let Some(&index) = self.by_pid.get(&pid) else {
+            return;
+        };
+        let process = &mut self.processes[index];
+        if !process.map_wanted || inode == 0 {
+            return;
+        }
+        process.map_wanted = false;
+        if let Some(image) = process.account.images.last_mut() {
+            *image = Image { path: Some(path.into()), device, inode };
+        }
     }
 
     fn running(&mut self, pid: i32, tid: i32) -> Running {
@@ -132,6 +168,8 @@ pub fn sum(events: &mut Vec<Event>, begin: Stamp, end: Stamp, roots: Roots<'_>) 
                     clients.insert(index);
                 }
             }
+            Kind::Exec { pid } => world.executed(*pid),
+            Kind::Map { pid, device, inode, path } => world.mapped(*pid, *device, *inode, path),
             &Kind::On { pid, tid } => {
                 // The scheduler charges the switch to the next task, from the moment when the previous one
                 // left.

@@ -30,6 +30,10 @@ impl Stream {
         self.at(0, Kind::Fork { pid, tid, by_pid: pid })
     }
 
+    fn exec(&mut self, pid: i32) -> &mut Self {
+        self.at(0, Kind::Exec { pid })
+    }
+
     /// `tid` of `pid` runs for `nanos` on `cpu`.
     fn run(&mut self, cpu: usize, pid: i32, tid: i32, nanos: u64) -> &mut Self {
         self.at(cpu, Kind::On { pid, tid });
@@ -57,10 +61,10 @@ fn total(tree: &Tree) -> i64 {
 #[test]
 fn a_client_alone() {
     let mut stream = Stream::default();
-    stream.fork(US, CLIENT).run(0, CLIENT, CLIENT, 500).run_and_exit(1, CLIENT, CLIENT, 300);
+    stream.fork(US, CLIENT).exec(CLIENT).run(0, CLIENT, CLIENT, 500).run_and_exit(1, CLIENT, CLIENT, 300);
     let sums = stream.sum(&[]).unwrap();
     let client = &sums.client.processes[0];
-    assert_eq!((client.pid, client.cpu), (CLIENT, Nanos(800)));
+    assert_eq!((client.pid, client.cpu, client.images.len()), (CLIENT, Nanos(800), 1));
     assert_eq!((sums.client.processes.len(), sums.daemons.processes.len()), (1, 0));
 }
 
@@ -85,6 +89,20 @@ fn threads_count_for_their_process() {
 }
 
 #[test]
+fn the_first_mapping_after_an_exec_names_the_program() {
+    let mut stream = Stream::default();
+    stream.fork(US, CLIENT).thread(CLIENT, 101);
+    stream.exec(CLIENT);
+    stream.at(0, Kind::Map { pid: CLIENT, device: 0, inode: 0, path: "[vdso]".into() });
+    stream.at(0, Kind::Map { pid: CLIENT, device: 9, inode: 77, path: "/usr/sbin/runc".into() });
+    stream.at(0, Kind::Map { pid: CLIENT, device: 9, inode: 78, path: "/lib/libc.so".into() });
+    stream.run_and_exit(0, CLIENT, CLIENT, 40);
+    let sums = stream.sum(&[]).unwrap();
+    let runc = Image { path: Some("/usr/sbin/runc".into()), device: 9, inode: 77 };
+    assert_eq!(sums.client.processes[0].images, [runc]);
+}
+
+#[test]
 fn a_pid_used_twice_is_two_processes() {
     let mut stream = Stream::default();
     stream.fork(US, CLIENT).fork(CLIENT, 101).run_and_exit(0, 101, 101, 100);
@@ -101,7 +119,7 @@ fn daemons_count_with_what_they_fork_and_with_all_their_threads() {
     let mut stream = Stream::default();
     stream.fork(US, CLIENT).run(0, CLIENT, CLIENT, 30);
     stream.run(1, 50, 50, 100).run(1, 50, 51, 200).thread(50, 52).run(1, 50, 52, 300);
-    stream.fork(60, 61).fork(61, 62).run_and_exit(0, 61, 61, 1000).run(0, 62, 62, 10_000);
+    stream.fork(60, 61).exec(61).fork(61, 62).run_and_exit(0, 61, 61, 1000).run(0, 62, 62, 10_000);
     stream.run(1, 60, 60, 50).run(1, 3, 3, 900);
     let sums = stream.sum(&[50, 60]).unwrap();
     assert_eq!((total(&sums.client), total(&sums.daemons)), (30, 11_650));
