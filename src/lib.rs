@@ -6,6 +6,7 @@ pub mod cmd;
 pub mod exit;
 pub mod host;
 pub mod image;
+pub mod load;
 pub mod measure;
 pub mod plan_file;
 pub mod probe;

@@ -17,6 +17,7 @@ mod cpu;
 mod floor;
 mod hyperfine;
 mod million;
+mod network;
 mod restarts;
 mod sides;
 mod syscall;
@@ -38,7 +39,7 @@ struct Benchmark {
     run: fn(&mut Bench, usize) -> Result<Vec<Row>>,
 }
 
-static ALL: [Benchmark; 21] = [
+static ALL: [Benchmark; 23] = [
     Benchmark {
         name: "bare",
         question: "the subject `bare` against a C loop of posix_spawn and waitpid of the same probe",
@@ -146,6 +147,18 @@ static ALL: [Benchmark; 21] = [
         question: "`cpu` on three subjects, and with 0 % and 3 % more work planted: its verdicts for 1 %, and how soon",
         rounds: 40,
         run: cpu::decided,
+    },
+    Benchmark {
+        name: "trips",
+        question: "round trips over TCP and UDP on the loopback interface against sockperf ping-pong --full-rtt",
+        rounds: 20,
+        run: network::trips,
+    },
+    Benchmark {
+        name: "streams",
+        question: "bytes per second over one TCP stream on the loopback interface against iperf3",
+        rounds: 20,
+        run: network::streams,
     },
     Benchmark {
         name: "million",

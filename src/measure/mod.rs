@@ -101,14 +101,12 @@ fn in_order(stamps: &[(&str, Stamp)]) -> Result<(), Failure> {
     Err(Failure::new(FailureClass::WrongOutput, reason))
 }
 
-/// Runs work in a subject's probe, in a container that is gone when this returns; work that the subject does
-/// not support is a failure of that class.
+/// Runs work in a subject's probe, in a container that is gone when this returns; work that was refused or
+/// failed is a failure.
 pub fn worked(subject: &mut dyn Subject, run: &RunContext, work: &Work) -> Result<Launch, Abort> {
     let launch = subject.work(work, run)?;
-    match &launch.message.done.refused {
-        Some(why) => Err(Failure::new(FailureClass::Unsupported, why.clone()).into()),
-        None => Ok(launch),
-    }
+    launch.message.done.succeeded()?;
+    Ok(launch)
 }
 
 /// The sample of a work: the launch's own stamps and counters, the numbers and series that the work reported,
@@ -123,6 +121,8 @@ pub fn work_sample(launch: &Launch) -> Result<Sample, Failure> {
 fn add(sample: &mut Sample, done: &Done) {
     sample.counters.extend(done.results.iter().map(|(name, value)| (name.clone().into(), *value)));
     sample.series.extend(done.series.iter().map(|(name, values)| (name.clone().into(), values.clone())));
+    let distributions = done.distributions.iter().map(|(name, values)| (name.clone().into(), values.clone()));
+    sample.distributions.extend(distributions);
     sample.treatment.extend(done.notes.iter().map(|(name, fact)| (name.clone().into(), fact.clone())));
 }
 

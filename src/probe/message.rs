@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dunnage_launch::message::{LIMIT_FILES, MAGIC, NAMESPACES};
 use thiserror::Error;
 
+use crate::outcome::{Distribution, Failure, FailureClass};
 use crate::units::{Nanos, Stamp};
 
 /// Why bytes are not a message of the probe.
@@ -22,7 +23,7 @@ impl NotAMessage {
 }
 
 /// The probe's message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Message {
     /// At the ELF entry, before libc.
     pub entry: Stamp,
@@ -37,18 +38,30 @@ pub struct Message {
 }
 
 /// The result of a work.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Done {
     /// Numbers by name, in the unit of the kind of work.
     pub results: Vec<(String, i64)>,
     /// Lists of numbers, by name.
     pub series: Vec<(String, Vec<i64>)>,
+    /// Many values without their order, by name.
+    pub distributions: Vec<(String, Distribution)>,
     /// Facts about its conditions.
     pub notes: Vec<(String, String)>,
     /// Why it was not done.
     pub refused: Option<String>,
+    /// How it failed after it was begun.
+    pub failed: Option<Failure>,
     /// What the program that it started wrote to standard error, if that was not passed on.
     pub said: String,
+}
+
+impl Done {
+    /// Fails if the work was refused or failed.
+    pub fn succeeded(&self) -> Result<(), Failure> {
+        let refused = |why: &String| Failure::new(FailureClass::Unsupported, why.clone());
+        self.refused.as_ref().map(refused).or_else(|| self.failed.clone()).map_or(Ok(()), Err)
+    }
 }
 
 /// What a process sees of its own isolation.
@@ -126,7 +139,7 @@ pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
 }
 
 /// The answer to an order that a service carried out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// When it had read the order.
     pub began: Stamp,
@@ -203,6 +216,13 @@ impl Lines {
             "series" => {
                 let numbers = values.split_whitespace().map(|number| number.parse().ok());
                 done.series.push((own.to_owned(), numbers.collect::<Option<_>>()?));
+            }
+            "distribution" => {
+                done.distributions.push((own.to_owned(), Distribution::from_text(values)?));
+            }
+            "failed" => {
+                let (class, reason) = rest.split_once(": ")?;
+                done.failed = Some(Failure::new(class.parse().ok()?, reason));
             }
             "note" => done.notes.push((own.to_owned(), values.to_owned())),
             "refused" => done.refused = Some(rest.to_owned()),
@@ -344,14 +364,26 @@ mod tests {
 
     #[test]
     fn what_came_of_a_work_is_read() {
-        let lines = "result turns -3\nseries span 0 12 7\nseries none\nnote pinned to CPU 1\nrefused no clock\nready 30";
-        let done = parse(WHOLE.replace("ready 30", lines).as_bytes()).unwrap().done;
+        let own = Distribution::of([1, 2, 3]);
+        let lines =
+            "result turns -3\nseries span 0 12 7\nseries none\nnote pinned to CPU 1\nrefused no clock\n";
+        let more = format!("distribution trip {}\nfailed wrong output: `x` said: no\nready 30", own.text());
+        let done = parse(WHOLE.replace("ready 30", &format!("{lines}{more}")).as_bytes()).unwrap().done;
+        assert_eq!(done.distributions, [("trip".to_owned(), own)]);
+        assert_eq!(done.failed, Some(Failure::new(FailureClass::WrongOutput, "`x` said: no")));
+        assert_eq!(done.succeeded().unwrap_err().class, FailureClass::Unsupported);
         assert_eq!(done.results, [("turns".to_owned(), -3)]);
         assert_eq!(done.series, [("span".to_owned(), vec![0, 12, 7]), ("none".to_owned(), vec![])]);
         assert_eq!(done.notes, [("pinned".to_owned(), "to CPU 1".to_owned())]);
         assert_eq!(done.refused.as_deref(), Some("no clock"));
-        let wrong = WHOLE.replace("ready 30", "result turns many\nready 30");
-        assert_eq!(parse(wrong.as_bytes()), Err(NotAMessage::invalid("result")));
+        for (line, name) in [
+            ("result turns many", "result"),
+            ("failed oddly: x", "failed"),
+            ("distribution t x", "distribution"),
+        ] {
+            let wrong = WHOLE.replace("ready 30", &format!("{line}\nready 30"));
+            assert_eq!(parse(wrong.as_bytes()), Err(NotAMessage::invalid(name)));
+        }
     }
 
     #[test]

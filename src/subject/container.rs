@@ -299,8 +299,7 @@ impl<'a> Container<'a> {
         Ok(())
     }
 
-    /// Waits for the answer to the oldest unanswered order. A work that the subject does not support is a
-    /// failure of that class.
+    /// Waits for the answer to the oldest unanswered order. A work that was refused or failed is a failure.
     pub fn answer(&mut self) -> Result<Answer, Abort> {
         let Some(Service::Ready { channel, orders, .. }) = &mut self.service else {
             return Err(no_service().into());
@@ -308,10 +307,8 @@ impl<'a> Container<'a> {
         let allowed = orders.pop_front().ok_or_else(|| Failure::environment("no order was sent"))?;
         let answered = channel.answer(allowed, self.run);
         let answer = answered.map_err(|abort| self.with_output(abort))?;
-        match &answer.done.refused {
-            Some(why) => Err(Failure::new(FailureClass::Unsupported, why.clone()).into()),
-            None => Ok(answer),
-        }
+        answer.done.succeeded()?;
+        Ok(answer)
     }
 
     /// Sends an order and waits for its answer.

@@ -77,6 +77,25 @@ pub fn fork(program: Option<&Program<'_>>) -> Result<i32, i32> {
     raw::exit(127)
 }
 
+/// Forks a child that does this instead of continuing, and dies with this process. Returns its process id.
+///
+/// The child has a copy of this process and may use all of it: only for a process that has one thread.
+pub fn fork_to(work: impl FnOnce()) -> Result<i32, i32> {
+    let parent = std::process::id();
+    // SAFETY: the child has the only thread there is, so no lock is held by another.
+    match unsafe { libc::fork() } {
+        0 => {
+            let _ = raw::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as usize);
+            if std::os::unix::process::parent_id() == parent {
+                work();
+            }
+            raw::exit(1)
+        }
+        -1 => Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EAGAIN)),
+        born => Ok(born),
+    }
+}
+
 /// The end of a reaped child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reaped {

@@ -1,6 +1,6 @@
 //! Resource limits of this process, and whether it can raise them.
 
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::raw;
 
@@ -14,6 +14,19 @@ pub fn may_be_raised() -> bool {
 /// The hard limit of open files.
 pub fn open_files() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
+}
+
+/// Raises the limit of open files to this many if it is lower, as far as that is permitted; returns the limit
+/// that holds then.
+pub fn raise_open_files(wanted: u64) -> u64 {
+    let current = || getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    for hard in [open_files(), wanted.max(open_files())] {
+        if current() < wanted {
+            let limit = Rlimit { current: Some(wanted.min(hard)), maximum: Some(hard) };
+            let _ = setrlimit(Resource::Nofile, limit);
+        }
+    }
+    current()
 }
 
 /// The hard limit of processes of this user.

@@ -135,7 +135,7 @@ impl Socket {
 }
 
 /// `nlmsghdr` and what follows.
-fn message(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
+pub(super) fn message(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
     const HEADER: usize = 16;
     let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16 | flags;
     let mut bytes = ((HEADER + body.len()) as u32).to_ne_bytes().to_vec();
@@ -158,10 +158,10 @@ fn interface(Index(index): Index, flags: u32) -> [u8; 16] {
 
 /// A sequence of attributes, each padded to four bytes.
 #[derive(Default)]
-struct Attributes(Vec<u8>);
+pub(super) struct Attributes(pub Vec<u8>);
 
 impl Attributes {
-    fn add(mut self, kind: u16, content: &[u8]) -> Attributes {
+    pub fn add(mut self, kind: u16, content: &[u8]) -> Attributes {
         const HEADER: usize = 4;
         self.0.extend(((HEADER + content.len()) as u16).to_ne_bytes());
         self.0.extend(kind.to_ne_bytes());

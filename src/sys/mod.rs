@@ -26,6 +26,7 @@ pub mod pidfd;
 pub mod process;
 pub mod raw;
 pub mod remains;
+pub(crate) mod route;
 pub mod seccomp;
 pub mod signals;
 pub mod socket;

@@ -204,25 +204,27 @@ fn a_program_that_ends_before_it_is_ready_is_a_failure_and_no_hang() {
     ends(&dunnage, bare, run);
 }
 
+/// Moves bytes to the server at this address and back, which all come unchanged.
+fn assert_exchanged(client: &mut Container<'_>, target: &str) {
+    for direction in ["up", "down"] {
+        let there = result(client, &work("network", &["streams", target, direction, "3000000", "2"]));
+        assert_eq!((named(&there, "bytes"), named(&there, "wrong")), (3_000_000, 0), "{there:?}");
+    }
+}
+
 /// Two containers of the subject, joined by a network of dunnage's, and what they exchanged.
 fn joined<'a>(subject: &'a dyn Subject, run: &'a RunContext) -> (Held<Made>, [Container<'a>; 2]) {
     let network = subject.make(Wish::Network, run).unwrap();
     let [mut one, mut other] = [(); 2].map(|()| service(subject, Some(&network), run));
     let address = one.addresses().unwrap().into_iter().find(|address| address.is_ipv4()).expect("an address");
     assert!(!other.addresses().unwrap().contains(&address));
-    let port = named(&result(&mut one, &work("network", &["listen", "0.0.0.0:0"])), "port");
-    one.send(&work("network", &["echo"])).unwrap();
+    let port = named(&result(&mut one, &work("network", &["serve", "tcp", "0.0.0.0:0"])), "port");
     let target = format!("{address}:{port}");
-    let there = result(&mut other, &work("network", &["exchange", &target, "3000000"]));
-    assert_eq!(named(&there, "bytes"), 3_000_000, "{there:?}");
-    assert_eq!(named(&one.answer().unwrap().done.results, "bytes"), 3_000_000);
+    assert_exchanged(&mut other, &target);
     // So does a process on the host.
     let host = subject::bare::peer(&run.place);
     let mut peer = service(&host, Some(&network), run);
-    one.send(&work("network", &["echo"])).unwrap();
-    let there = result(&mut peer, &work("network", &["exchange", &target, "1000000"]));
-    assert_eq!(named(&there, "bytes"), 1_000_000, "{there:?}");
-    one.answer().unwrap();
+    assert_exchanged(&mut peer, &target);
     drop(peer);
     (network, [one, other])
 }
@@ -356,14 +358,14 @@ fn publishes(text: &str) {
     container.ready().unwrap();
     let ports = container.ports().unwrap();
     let port = ports.iter().find(|port| port.inside == 7000).unwrap_or_else(|| panic!("{text}: {ports:?}"));
-    result(&mut container, &work("network", &["listen", "0.0.0.0:7000"]));
-    container.send(&work("network", &["echo"])).unwrap();
+    result(&mut container, &work("network", &["serve", "tcp", "0.0.0.0:7000"]));
     let mut peer = service(bare.as_ref(), None, &run);
-    let answer = peer.ask(&work("network", &["exchange", &port.host.to_string(), "1000000"])).unwrap();
-    assert_eq!(named(&answer.done.results, "bytes"), 1_000_000, "{text}: {answer:?}");
+    let trips = work("network", &["trips", "tcp", &port.host.to_string(), "65536", "10", "0", "blocking"]);
+    let answer = peer.ask(&trips).unwrap();
+    let of = |name| named(&answer.done.results, name);
+    assert_eq!((of("trips"), of("wrong")), (10, 0), "{text}: {answer:?}");
     // Its CPU time is in the peer's own account.
     assert!(answer.cpu > Nanos(0) && answer.cpu <= peer.cpu().unwrap(), "{answer:?}");
-    container.answer().unwrap();
     drop((container, peer));
     ends(&dunnage, subject, run);
 
@@ -383,6 +385,62 @@ fn a_peer_on_the_host_reaches_published_ports() {
             publishes(text);
         }
     }
+}
+
+#[test]
+fn servers_count_their_own_cpu_time_and_die_with_their_probe() {
+    let dunnage = Dunnage::new();
+    let run = run_in(&dunnage.state());
+    let bare = subject("bare", &run);
+    let mut container = service(bare.as_ref(), None, &run);
+    let served = result(&mut container, &work("network", &["serve", "tcp", "127.0.0.1:0"]));
+    let target = format!("127.0.0.1:{}", named(&served, "port"));
+    let datagrams = result(&mut container, &work("network", &["serve", "udp", "[::]:0", "cpu=0"]));
+    assert_eq!(named(&datagrams, "servers"), 2);
+    let taken = container.ask(&work("network", &["serve", "tcp", &target]));
+    let Err(Abort::Failed(failure)) = taken else { panic!("two servers at one port") };
+    assert!(failure.class == FailureClass::Environment && failure.reason.contains("taken"), "{failure}");
+
+    let mut peer = service(bare.as_ref(), None, &run);
+    let usage = work("network", &["usage"]);
+    let before = result(&mut container, &usage);
+    let asked = work("network", &["trips", "tcp", &target, "100", "2000", "0", "blocking", "cpu=0"]);
+    let answer = peer.ask(&asked).unwrap();
+    let (name, trips) = &answer.done.distributions[0];
+    assert_eq!((name.as_str(), trips.count()), ("trip", 2000));
+    let took = named(&answer.done.results, "took");
+    assert!(trips.quantile(0.5).unwrap() * 1000 <= took as u64, "{took}: {trips:?}");
+    let spent = named(&result(&mut container, &usage), "server_cpu") - named(&before, "server_cpu");
+    assert!(spent > 0 && spent < took, "{spent} of {took}");
+    let port = named(&datagrams, "port");
+    for target in [format!("127.0.0.1:{port}"), format!("[::1]:{port}")] {
+        let asked = work("network", &["trips", "udp", &target, "1", "100", "0", "busy"]);
+        let there = result(&mut peer, &asked);
+        assert_eq!((named(&there, "trips"), named(&there, "wrong")), (100, 0), "{there:?}");
+    }
+    let asked = work("network", &["connects", &target, "50", "0"]);
+    assert_eq!(named(&result(&mut peer, &asked), "connects"), 50);
+    let elsewhere = work("network", &["connects", "192.0.2.1:80", "1", "0"]);
+    let Err(Abort::Failed(failure)) = peer.ask(&elsewhere) else { panic!("a load on another machine") };
+    assert_ne!(failure.class, FailureClass::Timeout, "{failure}");
+    let nonsense = work("network", &["trips", "tcp", &target, "many", "50", "0", "busy"]);
+    let Err(Abort::Failed(failure)) = peer.ask(&nonsense) else { panic!("it did nonsense") };
+    assert_eq!(failure.class, FailureClass::Unsupported, "{failure}");
+
+    let pid = |served: &[(String, i64)]| named(served, "server_pid") as i32;
+    // SAFETY: ends a server of this test, which has not been reaped.
+    unsafe { libc::kill(pid(&datagrams), libc::SIGKILL) };
+    std::thread::sleep(Duration::from_millis(100));
+    let Err(Abort::Failed(failure)) = container.ask(&usage) else { panic!("the server is dead") };
+    assert_eq!(failure.class, FailureClass::Crash, "{failure}");
+    drop((container, peer));
+    let place = format!("/proc/{}", pid(&served));
+    let gone = (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        !Path::new(&place).exists()
+    });
+    assert!(gone, "the server outlives its probe");
+    ends(&dunnage, bare, run);
 }
 
 #[test]

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 
 /// Values have three digits: those within a thousandth of each other count as equal.
 const DIGITS: u8 = 3;
+/// The longest duration that has its own value, in nanoseconds: 100 s.
+const LONGEST_DURATION: u64 = 100_000_000_000;
 /// The longest text that is read; three digits never need more.
 const LONGEST: usize = 1 << 20;
 /// The position of the digits in the format, after cookie, length and offset.
@@ -45,6 +47,18 @@ impl Distribution {
             histogram.record(value.min(i64::MAX as u64)).expect("it grows as it must");
         }
         Distribution(histogram)
+    }
+
+    /// No durations yet. Its memory is complete: to record a duration does not allocate.
+    pub fn of_durations() -> Distribution {
+        Distribution(
+            Histogram::new_with_bounds(1, LONGEST_DURATION, DIGITS).expect("three digits are possible"),
+        )
+    }
+
+    /// Adds a duration in nanoseconds; those above 100 s count as the longest.
+    pub fn record(&mut self, nanos: u64) {
+        self.0.saturating_record(nanos);
     }
 
     /// The value that this share of all values does not exceed; none without values.
@@ -91,6 +105,16 @@ mod tests {
         }
         assert_eq!(Distribution::of([]).quantile(0.5), None);
         assert_eq!(Distribution::of([u64::MAX]).count(), 1);
+    }
+
+    #[test]
+    fn durations_are_recorded_one_by_one() {
+        let mut own = Distribution::of_durations();
+        [15_000, 20_000, 25_000, u64::MAX].iter().for_each(|nanos| own.record(*nanos));
+        assert_eq!(own.count(), 4);
+        assert!(own.quantile(0.5).unwrap().abs_diff(20_000) <= 20);
+        assert!(own.quantile(1.0).unwrap() >= LONGEST_DURATION);
+        assert_eq!(Distribution::from_text(&own.text()), Some(own));
     }
 
     #[test]

@@ -208,6 +208,11 @@ impl Sample {
         self.distributions.iter().find(|(own, _)| own == name).map(|(_, values)| values)
     }
 
+    /// The duration that this share of a distribution's values does not exceed, in seconds.
+    pub fn quantile(&self, name: &str, share: f64) -> Option<f64> {
+        Some(self.distribution(name)?.quantile(share)? as f64 / 1e9)
+    }
+
     /// The time from one stamp to another, in seconds.
     pub fn seconds(&self, from: &str, to: &str) -> Option<f64> {
         Some(self.stamp(to)?.since(self.stamp(from)?).seconds())

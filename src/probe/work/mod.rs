@@ -16,6 +16,7 @@ use core::ffi::CStr;
 use core::fmt::Write;
 
 use super::Message;
+use crate::outcome::{Distribution, Failure};
 
 /// The size of a work's message in bytes: some thousand numbers of a series.
 pub(super) const CAPACITY: usize = 192 << 10;
@@ -83,12 +84,19 @@ impl Report<'_, '_> {
         self.line(format_args!("series {name}{}", numbers.collect::<String>()));
     }
 
+    /// Many values without their order.
+    pub fn distribution(&mut self, name: &str, values: &Distribution) {
+        self.line(format_args!("distribution {name} {}", values.text()));
+    }
+
+    /// How the work failed after it was begun.
+    pub fn fail(&mut self, failure: &Failure) {
+        self.message.named("failed", &printable(format!("{}: {}", failure.class, failure.reason).as_bytes()));
+    }
+
     /// A fact about the conditions, which is recorded as part of the treatment.
     pub fn note(&mut self, name: &str, text: impl AsRef<[u8]>) {
-        // Control characters would end the line.
-        let printable = |byte: &u8| if byte.is_ascii_control() { b' ' } else { *byte };
-        let text: Vec<u8> = text.as_ref().iter().map(printable).collect();
-        self.message.named(&format!("note {name}"), &text);
+        self.message.named(&format!("note {name}"), &printable(text.as_ref()));
     }
 
     /// Why the work was not done: the subject does not support it.
@@ -99,4 +107,9 @@ impl Report<'_, '_> {
     fn line(&mut self, text: core::fmt::Arguments<'_>) {
         let _ = writeln!(self.message, "{text}");
     }
+}
+
+/// Control characters would end the line.
+fn printable(text: &[u8]) -> Vec<u8> {
+    text.iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }).collect()
 }

@@ -18,7 +18,7 @@ static METRICS: [Metric; 3] = [
     .of(Unit::BytesPerSecond, MARGIN)
     .with(Better::More)
     .meaning("bytes divided by the time until the command returns"),
-    Metric::by("latency_p99", |sample| Some(sample.distribution("latency")?.quantile(0.99)? as f64 / 1e9))
+    Metric::by("latency_p99", |sample| sample.quantile("latency", 0.99))
         .of(Unit::Seconds, MARGIN)
         .meaning("the 99th percentile of the script's latencies"),
     Metric::by("requests", |sample| Some(sample.distribution("latency")?.count() as f64))

@@ -1,0 +1,182 @@
+//! Are dunnage's loads on a network as fast as the tools that do only this? Both sides use the loopback
+//! interface, with the server on the first CPU and the client on the last.
+
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use dunnage::outcome::Abort;
+use dunnage::resource::ports;
+use dunnage::subject::{Container, ContainerRequest, Resident, RunContext, Subject, Work, on_path};
+use dunnage::sys::affinity;
+use dunnage::units::Nanos;
+use serde_json::Value;
+
+use crate::bench::Bench;
+use crate::sides::take_turns;
+use crate::table::{Row, Target};
+
+/// sockperf's shortest message, in bytes.
+const SIZE: usize = 14;
+/// How long each side exchanges messages: sockperf's shortest test.
+const WINDOW: Nanos = Nanos::from_millis(1000);
+/// Bytes of a transfer.
+const BYTES: u64 = 2 << 30;
+
+/// The median round trip over each protocol.
+pub fn trips(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
+    on_path("sockperf").context("`sockperf` is not installed")?;
+    let target = Target::Ratio(0.0, 1.02);
+    ["tcp", "udp"]
+        .iter()
+        .map(|protocol| {
+            let [server_cpu, client_cpu] = cpus()?;
+            let port = port()?;
+            let over = if *protocol == "tcp" { &["--tcp"][..] } else { &[] };
+            let mut sockperf = pinned(server_cpu, "sockperf");
+            sockperf.args(["server", "-i", "127.0.0.1", "-p", &port]).args(over);
+            let _server = Ends(sockperf.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
+            let pairs = with_ends(bench, protocol, |bench, client, own| {
+                let words =
+                    ["trips", protocol, own, &SIZE.to_string(), "0", &WINDOW.0.to_string(), "blocking"];
+                let order = order(&words, client_cpu);
+                take_turns(
+                    bench,
+                    rounds,
+                    Box::new(|bench| {
+                        bench.fall_silent();
+                        let mut sockperf = pinned(client_cpu, "sockperf");
+                        sockperf.args(["ping-pong", "--full-rtt", "-i", "127.0.0.1", "-p", &port, "-t", "1"]);
+                        sockperf.args(["-m", &SIZE.to_string()]).args(over);
+                        median_of(&said(&mut sockperf)?)
+                    }),
+                    Box::new(|_| {
+                        let done = client.ask(&order).map_err(failed)?.done;
+                        let trips = done.distributions.first().context("no distribution")?;
+                        Ok(trips.1.quantile(0.5).context("no round trip")? as f64 / 1e9)
+                    }),
+                )
+            })?;
+            Ok(Row::of_pairs(&format!("{protocol} round trip, median / sockperf"), bench, &pairs, &target))
+        })
+        .collect()
+}
+
+/// Seconds for a transfer, each way.
+pub fn streams(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
+    on_path("iperf3").context("`iperf3` is not installed")?;
+    let [server_cpu, client_cpu] = cpus()?;
+    let port = port()?;
+    let mut iperf = pinned(server_cpu, "iperf3");
+    iperf.args(["-s", "-p", &port]).stdout(Stdio::null()).stderr(Stdio::null());
+    let _server = Ends(iperf.spawn()?);
+    ["up", "down"]
+        .iter()
+        .map(|direction| {
+            let way = if *direction == "up" { &[][..] } else { &["--reverse"] };
+            let pairs = with_ends(bench, "tcp", |bench, client, own| {
+                let order = order(&["streams", own, direction, &BYTES.to_string(), "1"], client_cpu);
+                take_turns(
+                    bench,
+                    rounds,
+                    Box::new(|bench| {
+                        bench.fall_silent();
+                        let mut iperf = pinned(client_cpu, "iperf3");
+                        iperf
+                            .args(["-c", "127.0.0.1", "-p", &port, "-n", &BYTES.to_string(), "-J"])
+                            .args(way);
+                        seconds_of(&said(&mut iperf)?)
+                    }),
+                    Box::new(|_| {
+                        let results = client.ask(&order).map_err(failed)?.done.results;
+                        let of =
+                            |name: &str| results.iter().find(|(own, _)| own == name).map(|(_, value)| *value);
+                        ensure!(of("wrong") == Some(0) && of("bytes") == Some(BYTES as i64), "{results:?}");
+                        Ok(of("took").context("no time")? as f64 / 1e9)
+                    }),
+                )
+            })?;
+            let target = Target::Ratio(0.0, 1.0 / 0.95);
+            Ok(Row::of_pairs(&format!("2 GiB {direction} over one stream / iperf3"), bench, &pairs, &target))
+        })
+        .collect()
+}
+
+/// The first CPU, and the last.
+fn cpus() -> Result<[usize; 2]> {
+    let all = affinity::allowed()?;
+    Ok([*all.first().context("no CPU")?, *all.last().context("no CPU")?])
+}
+
+fn port() -> Result<String> {
+    Ok(ports::free(1)?.first().context("no free port")?.to_string())
+}
+
+fn pinned(cpu: usize, program: &str) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", &cpu.to_string(), program]);
+    command
+}
+
+fn order(words: &[&str], cpu: usize) -> Work {
+    let words = words.iter().map(|word| (*word).to_owned()).chain([format!("cpu={cpu}")]);
+    Work::new("network", words.collect(), WINDOW)
+}
+
+/// Calls `use_them` with a client, and the address of dunnage's server over this protocol.
+fn with_ends<T>(
+    bench: &mut Bench,
+    protocol: &str,
+    use_them: impl FnOnce(&mut Bench, &mut Container<'_>, &str) -> Result<T>,
+) -> Result<T> {
+    let [server_cpu, _] = cpus()?;
+    let bare = bench.subject("bare")?;
+    let run = &bench.another_run()?;
+    let mut server = service(bare.as_ref(), run)?;
+    let served = server.ask(&order(&["serve", protocol, "127.0.0.1:0"], server_cpu)).map_err(failed)?;
+    let (_, port) = served.done.results.iter().find(|(name, _)| name == "port").context("no port")?;
+    let mut client = service(bare.as_ref(), run)?;
+    use_them(bench, &mut client, &format!("127.0.0.1:{port}"))
+}
+
+fn service<'a>(subject: &'a dyn Subject, run: &'a RunContext) -> Result<Container<'a>> {
+    let request = ContainerRequest { program: Resident::Serves, ..ContainerRequest::default() };
+    let mut made = Container::create(subject, &request, run).map_err(failed)?;
+    made.start().map_err(failed)?;
+    made.ready().map_err(failed)?;
+    Ok(made)
+}
+
+fn failed(abort: Abort) -> anyhow::Error {
+    anyhow!("{abort:?}")
+}
+
+/// A yardstick's server, which ends with the benchmark.
+struct Ends(Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = (self.0.kill(), self.0.wait());
+    }
+}
+
+fn said(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let words = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?}: {}{}", text.trim(), words.trim());
+    Ok(text)
+}
+
+/// sockperf's median, which is in microseconds.
+fn median_of(text: &str) -> Result<f64> {
+    let line = text.lines().find(|line| line.contains("percentile 50.000"));
+    let number = line.and_then(|line| line.rsplit('=').next()?.trim().parse::<f64>().ok());
+    Ok(number.with_context(|| format!("sockperf answered `{}`", text.trim()))? / 1e6)
+}
+
+/// iperf3's seconds for all bytes, by the rate at the receiver.
+fn seconds_of(text: &str) -> Result<f64> {
+    let all: Value = serde_json::from_str(text)?;
+    let rate = all["end"]["sum_received"]["bits_per_second"].as_f64().context("iperf3 reports no rate")?;
+    Ok(BYTES as f64 * 8.0 / rate)
+}

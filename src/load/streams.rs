@@ -1,0 +1,106 @@
+//! Bulk transfer of random bytes, in one direction, over one or several connections. It ends when the receiver
+//! has confirmed how many bytes arrived and whether they are correct. Their checksum is part of the receiver's
+//! work.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::RwLock;
+use std::thread;
+
+use super::protocol::{Content, Received, Wish, be_greeted};
+use super::{Target, allow_files, connected, failure};
+use crate::outcome::{Failure, FailureClass};
+use crate::sys::clock;
+use crate::units::{Nanos, Stamp};
+
+/// The direction of the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From the client to the server.
+    Up,
+    /// From the server to the client.
+    Down,
+}
+
+/// The result of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Streams {
+    /// Bytes that the receiver counted, in all streams.
+    pub bytes: u64,
+    /// From the first request until the client has all bytes, or the server's last confirmation.
+    pub took: Nanos,
+    /// Chunks of 128 KiB that arrived changed.
+    pub wrong: u64,
+}
+
+/// Moves this many bytes of a seed, divided among `count` streams.
+///
+/// # Errors
+/// The first failure of a stream.
+pub fn streams(
+    target: &Target,
+    direction: Direction,
+    bytes: u64,
+    count: u64,
+    seed: u64,
+) -> Result<Streams, Failure> {
+    if count == 0 || bytes < count {
+        let reason = "a transfer needs at least one stream, and a byte for each";
+        return Err(Failure::new(FailureClass::Unsupported, reason));
+    }
+    allow_files(count)?;
+    let failed = |error: io::Error| failure(target.address, &error);
+    let opened = (0..count).map(|_| {
+        let mut stream = connected(target)?;
+        be_greeted(&mut stream).map(|()| stream)
+    });
+    let opened: Vec<TcpStream> = opened.collect::<io::Result<_>>().map_err(failed)?;
+    let gate = RwLock::new(());
+    let done: io::Result<Vec<(Stamp, Received, Stamp)>> = thread::scope(|scope| {
+        // It opens too if a thread cannot be started.
+        let closed = gate.write();
+        let begin = |(number, stream): (usize, TcpStream)| {
+            let own = bytes / count + u64::from((number as u64) < bytes % count);
+            let (gate, seed) = (&gate, seed.wrapping_add(number as u64));
+            thread::Builder::new().spawn_scoped(scope, move || one(stream, direction, own, seed, gate))
+        };
+        let threads: Vec<_> = opened.into_iter().enumerate().map(begin).collect::<io::Result<_>>()?;
+        drop(closed);
+        threads.into_iter().map(|thread| thread.join().expect("a stream does not panic")).collect()
+    });
+    let done = done.map_err(failed)?;
+    let began = done.iter().map(|(began, ..)| *began).min().expect("there is a stream");
+    let ended = done.iter().map(|(.., ended)| *ended).max().expect("there is a stream");
+    Ok(Streams {
+        bytes: done.iter().map(|(_, received, _)| received.bytes).sum(),
+        took: ended.since(began),
+        wrong: done.iter().map(|(_, received, _)| received.wrong).sum(),
+    })
+}
+
+fn one(
+    mut stream: TcpStream,
+    direction: Direction,
+    bytes: u64,
+    seed: u64,
+    gate: &RwLock<()>,
+) -> io::Result<(Stamp, Received, Stamp)> {
+    let mut content = Content::of(seed);
+    drop(gate.read());
+    let began = clock::now();
+    let received = match direction {
+        Direction::Up => {
+            stream.write_all(&Wish::Up { bytes, seed }.request())?;
+            content.send(&mut stream, bytes)?;
+            let mut receipt = [0; 16];
+            stream.read_exact(&mut receipt)?;
+            let [bytes, wrong] = [0, 8].map(|at| receipt[at..at + 8].try_into().map(u64::from_le_bytes));
+            Received { bytes: bytes.expect("eight bytes"), wrong: wrong.expect("eight bytes") }
+        }
+        Direction::Down => {
+            stream.write_all(&Wish::Down { bytes, seed }.request())?;
+            content.receive(&mut stream, bytes)?
+        }
+    };
+    Ok((began, received, clock::now()))
+}
