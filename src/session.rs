@@ -13,6 +13,7 @@ use crate::outcome::Abort;
 use crate::plan::{Entry, Ladder, Layer, Plan};
 use crate::record::{Environment, FilterFacts, SubjectFacts, Timer};
 use crate::report::text::in_shell;
+use crate::resource;
 use crate::runner::Tried;
 use crate::subject::{self, Cause, Place, RunContext, Spec, Subject, Unavailable, context, roots};
 use crate::sweep;
@@ -193,6 +194,20 @@ fn remedied(why: Unavailable, spec: &Spec) -> Unavailable {
     why.with_remedy(format!("name a build of {name} that works here with `bin=`: try `{typed} --version`"))
 }
 
+/// Waits until no `dunnage sweep` is running, since it may be about to remove the images that this run would find.
+fn wait_for_sweep(interrupts: &Interrupts, tell: fn(&str)) -> Result<()> {
+    let mut told = None;
+    while let Some(pid) = resource::sweeper() {
+        if told.replace(pid) != Some(pid) {
+            tell(&format!("waiting for `dunnage sweep` (process {pid}) to end"));
+        }
+        if interrupts.sleep(Nanos::from_millis(20).0 as u64) {
+            return Err(Special::Interrupted.into());
+        }
+    }
+    Ok(())
+}
+
 /// How often to try a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trial {
@@ -208,6 +223,7 @@ impl Session {
         let began = clock::now();
         let interrupts = Interrupts::install().context("cannot collect signals")?;
         let place = place()?;
+        wait_for_sweep(&interrupts, tell)?;
         for line in sweep::abandoned(&place)? {
             tell(&line);
         }

@@ -155,6 +155,16 @@ pub(crate) fn another_dunnage() -> bool {
         || process::holding(&is_journal).any(|other| other != own)
 }
 
+/// The id of a running `dunnage sweep`. It keeps the images if it sees another dunnage, so a run that begins meanwhile and
+/// waits for it to end finds its images as they stay.
+pub(crate) fn sweeper() -> Option<i32> {
+    let sweeps = |pid: &i32| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        command.split(|byte| *byte == 0).nth(1) == Some(b"sweep")
+    };
+    process::named(&["dunnage"]).iter().map(|process| process.pid).find(sweeps)
+}
+
 /// The directory of journals in a state directory.
 pub(crate) fn journals(state: &Path) -> PathBuf {
     state.join("journal")

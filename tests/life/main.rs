@@ -10,7 +10,7 @@ mod support;
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use ::dunnage::outcome::FailureClass;
 use ::dunnage::plan::Cell;
@@ -145,6 +145,29 @@ fn a_stopped_or_killed_life_of_podman_leaves_nothing() {
     if !lacks("a_stopped_or_killed_life_of_podman_leaves_nothing", Need::Podman) {
         leaves_nothing_when_stopped("podman:net=none");
     }
+}
+
+/// A shell of this name that waits for a line stands in for a sweep of another state directory.
+#[test]
+fn a_run_waits_for_a_sweep_to_end() {
+    let place = tempfile::tempdir().expect("a directory");
+    let program = place.path().join("dunnage");
+    std::fs::copy("/bin/bash", &program).expect("a shell");
+    std::fs::write(place.path().join("sweep"), "read line").expect("its script");
+    let mut sweep = Command::new(&program);
+    let mut sweep =
+        sweep.arg("sweep").current_dir(&place).stdin(Stdio::piped()).spawn().expect("the shell starts");
+    let dunnage = Dunnage::new();
+    let mut check = dunnage.command("check start -s bare --set prestate=primed");
+    let mut check = check.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut told = String::new();
+    BufReader::new(check.stderr.take().expect("a pipe")).read_line(&mut told).expect("a line");
+    let expected = format!("waiting for `dunnage sweep` (process {}) to end", sweep.id());
+    assert!(told.contains(&expected), "{told}");
+    assert!(check.try_wait().expect("a child").is_none(), "it did not wait");
+    drop(sweep.stdin.take());
+    assert!(sweep.wait().is_ok());
+    assert_eq!(check.wait().expect("it ends").code(), Some(0));
 }
 
 /// Its script makes `stop` take twelve seconds, as an engine waits for a program that ignores SIGTERM.
