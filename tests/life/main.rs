@@ -147,7 +147,7 @@ fn a_stopped_or_killed_life_of_podman_leaves_nothing() {
     }
 }
 
-/// A shell of this name that waits for a line stands in for a sweep of another state directory.
+/// A shell of this name, which waits for a line, instead of a sweep of another state directory.
 #[test]
 fn a_run_waits_for_a_sweep_to_end() {
     let place = tempfile::tempdir().expect("a directory");
