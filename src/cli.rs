@@ -2,6 +2,7 @@
 
 mod advise;
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -177,6 +178,18 @@ pack contains and what it leaves out.")]
     },
 }
 
+/// A whole number in this range.
+pub(crate) fn whole<T: TryFrom<i128>>(text: &str, range: RangeInclusive<i128>) -> Result<T, String> {
+    let number = text.parse().map_err(|_| "not a whole number")?;
+    let fits = Some(number).filter(|number| range.contains(number)).and_then(|number| number.try_into().ok());
+    fits.ok_or_else(|| format!("{number} is not in {range:?}"))
+}
+
+/// A number of rounds, or of containers.
+pub(crate) fn count(text: &str) -> Result<u32, String> {
+    whole(text, 1..=1_000_000)
+}
+
 /// A time in whole seconds, with or without a unit.
 fn seconds(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().or_else(|| Some(parse_duration(text)?.ceil() as u32));
@@ -223,8 +236,8 @@ pub struct Selection {
     /// Subject to measure, `[LABEL=]NAME[+RUNTIME][:key=value,…]`; repeatable [default: all that work here].
     #[arg(short = 's', long = "subject", value_name = "SUBJECT")]
     pub subjects: Vec<String>,
-    /// Number of rounds [default: as many as fit in the time budget].
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// Number of rounds [default: as many as fit in five minutes].
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count)]
     pub rounds: Option<u32>,
     /// Measure differences from the baseline to within P % of the longer median. A pilot finds the number of rounds; the run may stop earlier.
     #[arg(long, value_name = "P%", allow_negative_numbers = true)]
@@ -250,7 +263,7 @@ pub struct Selection {
     #[arg(long = "predict", value_name = "PREDICTION")]
     pub predictions: Vec<String>,
     /// Seed for the order of measurements [default: random].
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole::<u64>(text, 0..=u64::MAX.into()))]
     pub seed: Option<u64>,
     /// Time after which a launch counts as hung, in seconds or with a unit [default: 60].
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]

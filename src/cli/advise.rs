@@ -34,7 +34,7 @@ pub struct AdviseProbes {
     #[arg(value_name = "RUN")]
     pub run: Option<PathBuf>,
     /// Number of containers to check.
-    #[arg(long, value_name = "N", default_value = "100", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value = "100", allow_negative_numbers = true, value_parser = super::count)]
     pub containers: u32,
     /// Time between two checks of a container, 100 ms to 1 d.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "10s")]

@@ -93,6 +93,14 @@ fn lists_and_help() {
 }
 
 #[test]
+fn help_that_cannot_be_written_is_an_error() {
+    let dunnage = Dunnage::new();
+    let full = fs::File::options().write(true).open("/dev/full").expect("a full device");
+    let ran = dunnage::finished(dunnage.command("--help").stdout(full).output().expect("it starts"));
+    assert!(ran.code == 1 && ran.stderr.starts_with("error: cannot write standard output: "), "{ran}");
+}
+
+#[test]
 fn plans_and_runs() {
     check("run", &Dunnage::new());
 }
