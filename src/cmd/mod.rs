@@ -24,7 +24,7 @@ mod sweep;
 mod trial;
 mod unpack;
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Write};
 
 use clap::Parser;
 
@@ -38,8 +38,15 @@ pub fn main() -> i32 {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { exit::USAGE } else { exit::FINE };
+            let printed = error.print().and_then(|()| io::stdout().flush());
+            return match printed {
+                _ if error.use_stderr() => exit::USAGE,
+                Err(why) if why.kind() != ErrorKind::BrokenPipe => {
+                    tell(&format!("error: cannot write standard output: {why}"));
+                    exit::ERROR
+                }
+                _ => exit::FINE,
+            };
         }
     };
     let done = match &cli.command {
@@ -103,12 +110,11 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn is_of_kind(error: &anyhow::Error, wanted: ErrorKind) -> bool {
-    let kinds = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
-    kinds.map(std::io::Error::kind).any(|kind| kind == wanted)
+    let kinds = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    kinds.map(io::Error::kind).any(|kind| kind == wanted)
 }
 
 /// Prints a message for the user to standard error. File names in it may contain anything.
 fn tell(line: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "{}", without_controls(line));
+    let _ = writeln!(io::stderr(), "{}", without_controls(line));
 }
