@@ -65,7 +65,8 @@ pub fn run(options: &cli::Pack) -> Result<i32> {
 
 /// A file in the current directory, named after the run directory.
 fn named_as(directory: &Path) -> Result<PathBuf> {
-    let whole = directory.canonicalize().with_context(|| format!("cannot read `{}`", directory.display()))?;
+    // Without such a directory, reading the run explains what is wrong.
+    let whole = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     let name = whole.file_name().context("the root directory is not a run directory")?;
     Ok(PathBuf::from(format!("{}.{}", name.display(), pack::ENDING)))
 }

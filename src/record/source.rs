@@ -39,11 +39,16 @@ pub fn directory(path: &Path) -> Result<Source> {
     if let Some(Err(error)) = known.iter().find(|one| one.is_err()) {
         bail!("cannot read `{}`: {error}", path.display());
     }
-    if !known.iter().flatten().any(|exists| *exists) {
-        bail!(
-            "`{}` is not a run directory\n\nhint: use a directory that `dunnage run` wrote; its last lines name it",
-            path.display()
-        );
+    let shown = path.display();
+    let any = known.iter().flatten().any(|exists| *exists);
+    match [ENVIRONMENT, PLAN, SAMPLES].into_iter().zip(known).find(|(_, known)| !matches!(known, Ok(true))) {
+        Some((file, _)) if any => bail!(
+            "`{shown}` is not complete: it has no `{file}`\n\nhint: copy the whole run directory again; `dunnage pack` makes one file of it"
+        ),
+        Some(_) => bail!(
+            "`{shown}` is not a run directory\n\nhint: use a directory that `dunnage run` wrote; its last lines name it"
+        ),
+        None => {}
     }
     let read = |name: &str| {
         let (mut bytes, path) = (Vec::new(), path.join(name));

@@ -41,6 +41,10 @@ pub fn check_empty(directory: &Path, or: &str) -> Result<()> {
             directory.display()
         ))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(usage(format!(
+            "`{}` is not a directory\n\nhint: name a new or empty directory with `-o`",
+            directory.display()
+        ))),
         Err(error) => Err(error).with_context(|| format!("cannot use `{}` for the run", directory.display())),
     }
 }
@@ -118,13 +122,9 @@ impl Writer {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.samples.write_all(bytes).with_context(|| {
-            format!(
-                "cannot write {} bytes to `{}`; earlier samples are kept",
-                bytes.len(),
-                self.path.display()
-            )
-        })
+        self.samples
+            .write_all(bytes)
+            .with_context(|| format!("cannot write {} bytes to `{}`", bytes.len(), self.path.display()))
     }
 
     fn append(&mut self, line: &impl Serialize) -> Result<()> {

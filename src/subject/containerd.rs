@@ -231,7 +231,7 @@ impl Containerd {
         }
         if wanted != run.place.reference {
             return Err(Failure::environment(format!(
-                "containerd has no image `{wanted}` in its namespace `{NAMESPACE}`: import it with `ctr --namespace {NAMESPACE} images \
+                "no image `{wanted}` in containerd's namespace `{NAMESPACE}`: import it with `ctr --namespace {NAMESPACE} images \
                  import`; dunnage never pulls images"
             ))
             .into());

@@ -170,7 +170,9 @@ pub(crate) const START_DOCKER: &str = "start the daemon: `systemctl start docker
 const TOO_FEW_FILES: &str = "the limit of open files is too low: for a user raise it in `/etc/security/limits.conf`, as in \
     `USER hard nofile 4096`; for this shell with `ulimit -n`";
 
-const KNOWN: [(&str, &str); 12] = [
+const KNOWN: [(&str, &str); 14] = [
+    (" has no image ", GET_IT),
+    (" holds the image ", GET_IT),
     (
         "drop all controllers",
         "crun does not work on a hybrid host where cgroup v2 still has controllers: mount each of them as v1, \
@@ -208,6 +210,8 @@ const KNOWN: [(&str, &str); 12] = [
     ),
     ("no space left", "free some disk space under the engine's storage"),
 ];
+const GET_IT: &str = "dunnage never pulls images: get it with `docker pull` or `podman pull`, or name one that `docker images` or \
+     `podman images` lists";
 const INSTALL_NFT: &str =
     "podman's network needs `nft`: install the package `nftables`, or choose `net=none` or `net=host`";
 

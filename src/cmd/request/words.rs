@@ -38,7 +38,7 @@ fn experiment_named(name: &Typed, all: &[Typed]) -> Result<&'static Experiment> 
         let meant = meant(text, names().chain(["all"]));
         let words = all.iter().map(|one| one.text.clone()).filter(|one| experiment::find(one).is_none());
         let line = [command::line::join(&words.collect::<Vec<_>>())];
-        let own = match meant.is_empty() && !all.is_empty() {
+        let own = match meant.is_empty() && !text.trim().is_empty() {
             true => format!(
                 "\n\nhint: measure your own command with `dunnage run command --cmd {}`",
                 in_shell(line)

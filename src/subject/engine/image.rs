@@ -90,8 +90,8 @@ impl Engine {
                 )
                 .into());
             }
-            let held = holds(reference).map_err(|why| format!("{why}; dunnage never pulls images"));
-            held.or_environment(format_args!("{} has no image `{reference}`", self.about.spec.name))?;
+            holds(reference)
+                .or_environment(format_args!("{} has no image `{reference}`", self.about.spec.name))?;
             return Ok(reference.to_owned());
         }
         let bytes = std::fs::read(&run.place.executable)

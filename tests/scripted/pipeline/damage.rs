@@ -103,7 +103,7 @@ fn a_newer_format_is_refused() {
 fn a_broken_plan_is_one_error_that_says_where() {
     let dunnage = measured();
     damage(&dunnage, "plan.json", |text| text[..text.len() / 2].to_owned());
-    refused(&dunnage.run("report DIR"), "plan.json` is damaged: EOF", None);
+    refused(&dunnage.run("report DIR"), "plan.json` is damaged: EOF", Some("copy it again"));
     refused(&dunnage.run("resume DIR"), "plan.json` is damaged: EOF", None);
     let dunnage = measured();
     damage(&dunnage, "plan.json", |text| text.replace("\"subject\": 1", "\"subject\": 77"));
@@ -130,7 +130,8 @@ fn missing_files_are_named() {
     for file in ["env.json", "plan.json", "samples.jsonl"] {
         let dunnage = measured();
         fs::remove_file(dunnage.directory().join(file)).expect("it is there");
-        refused(&dunnage.run("report DIR"), file, None);
+        let named = format!("is not complete: it has no `{file}`");
+        refused(&dunnage.run("report DIR"), &named, Some("copy the whole run directory again"));
     }
 }
 

@@ -217,7 +217,8 @@ fn other_format(name: &str, version: u32) -> anyhow::Error {
 
 /// The environment and plan of a run.
 pub fn head(source: &Source) -> Result<(Environment, Plan)> {
-    let damaged = |name| move || format!("{} is damaged", source.name(name));
+    const HINT: &str = "hint: copy it again from where it was measured, or start a new run";
+    let damaged = |name| move || format!("{} is damaged\n\n{HINT}", source.name(name));
     let environment = serde_json::from_slice(&source.environment).with_context(damaged(ENVIRONMENT))?;
     let version = plan_file::version(&source.plan).with_context(damaged(PLAN))?;
     if version != FORMAT {
