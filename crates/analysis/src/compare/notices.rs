@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Difference, Meaning, Run, Subject};
+use crate::distinct;
 use crate::text::{listed, quoted};
 use crate::verdict::Warning;
 
@@ -24,7 +25,7 @@ pub(super) fn all(
     for run in old {
         let name = &run.recorded.run;
         if new.iter().any(|other| other.recorded.run == *name) {
-            all.push(format!("`{}` is on both sides: run {name} is compared with itself", run.place));
+            all.push(format!("`{}` is on both sides: run {name} is compared with itself, so differences show the resolution, not a change", run.place));
         }
     }
     all.extend(without_controls(subjects));
@@ -96,7 +97,8 @@ fn disturbed<'a>(runs: impl Iterator<Item = &'a Run<'a>>) -> Option<String> {
         let warning = run.quality.warnings.iter().find(|one| one.kind == "disturbed")?;
         Some((run.place, &warning.seen))
     });
-    let warned: Vec<_> = warned.collect();
+    // A run may be on both sides.
+    let warned = distinct(warned);
     let ((place, seen), others) = warned.split_first()?;
     let likewise = match others {
         [] => String::new(),

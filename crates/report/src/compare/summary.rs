@@ -20,10 +20,6 @@ const MANY: usize = 4;
 /// The summary, in sentences without full stops.
 pub fn summary(comparison: &Comparison) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
-    let [old, new] = &comparison.sides;
-    if old.iter().any(|run| new.iter().any(|other| other.run == run.run)) {
-        all.push("a run is on both sides: differences show the resolution, not a change".into());
-    }
     all.extend(machine(comparison));
     let is_named =
         |kind: &Kind| kind.is_difference() || matches!(kind, Kind::Mixed | Kind::Suspect | Kind::NoData);
