@@ -24,6 +24,8 @@ const LABEL: usize = 40;
 const DRAWING: (usize, usize) = (12, 60);
 /// The longest name that the text of a point follows on the same line; it is below longer ones.
 const NAME: usize = 26;
+/// The fewest columns for the text next to it.
+const TEXT: usize = 24;
 
 /// The document as text.
 pub fn render(document: &Document, look: &Look) -> String {
@@ -95,7 +97,7 @@ fn list(page: &mut Page, items: &[Item]) {
     };
     let marks = widest(|item| &item.mark);
     let names = widest(|item| &item.name);
-    let is_beside = names <= NAME + 2;
+    let is_beside = names <= NAME + 2 && 2 + marks + names + TEXT <= page.width;
     let bullet = if marks + names == 0 && items.len() > 1 { "- " } else { "" };
     for item in items {
         let first = format!("  {bullet}{}", left(&item.mark, marks));
