@@ -40,6 +40,11 @@ pub fn usage(text: impl Into<String>) -> anyhow::Error {
     Special::Usage(text.into()).into()
 }
 
+/// The user stopped it before anything was measured.
+pub fn stopped_early() -> anyhow::Error {
+    anyhow::Error::from(Special::Interrupted).context("stopped during the trials, so nothing was kept")
+}
+
 /// Nothing can be measured, for this reason.
 pub fn nothing(text: impl Into<String>) -> anyhow::Error {
     Special::Nothing(text.into()).into()

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::exit::Special;
+use crate::exit::stopped_early;
 use crate::host::facts;
 use crate::image::{Digest, EXECUTABLE, Image};
 use crate::outcome::Abort;
@@ -202,10 +202,19 @@ fn wait_for_sweep(interrupts: &Interrupts, tell: fn(&str)) -> Result<()> {
             tell(&format!("waiting for `dunnage sweep` (process {pid}) to end"));
         }
         if interrupts.sleep(Nanos::from_millis(20).0 as u64) {
-            return Err(Special::Interrupted.into());
+            return Err(stopped_early());
         }
     }
     Ok(())
+}
+
+/// What happens to the leftovers of killed runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leftovers {
+    /// A command that measures removes them.
+    Removed,
+    /// A command that only looks removes nothing.
+    Kept,
 }
 
 /// How often to try a subject.
@@ -218,14 +227,14 @@ pub enum Trial {
 }
 
 impl Session {
-    /// Begins a session: clears leftovers of killed runs, and looks at the host from a bare process.
-    pub fn begin(seed: u64, tell: fn(&str)) -> Result<Session> {
+    /// Begins a session: clears leftovers of killed runs if asked to, and looks at the host from a bare process.
+    pub fn begin(seed: u64, leftovers: Leftovers, tell: fn(&str)) -> Result<Session> {
         let began = clock::now();
         let interrupts = Interrupts::install().context("cannot collect signals")?;
         let place = place()?;
         wait_for_sweep(&interrupts, tell)?;
-        for line in sweep::abandoned(&place)? {
-            tell(&line);
+        if leftovers == Leftovers::Removed {
+            sweep::abandoned(&place)?.iter().for_each(|line| tell(line));
         }
         let mut run = RunContext::begin(place, interrupts, run_name()?, seed)?;
         run.tell = tell;
@@ -233,7 +242,7 @@ impl Session {
             Abort::Failed(failure) => {
                 anyhow::anyhow!("the probe does not work on the host itself: {failure}")
             }
-            Abort::Interrupted => Special::Interrupted.into(),
+            Abort::Interrupted => stopped_early(),
         })?;
         let found = Found { entries: Vec::new(), unavailable: Vec::new(), began };
         Ok(Session { run, found, subjects: Vec::new(), tried: Tried::default() })
@@ -247,7 +256,7 @@ impl Session {
         run.lays_in_the_probe |= wanted.iter().any(is_foreign);
         for wanted in wanted {
             if run.interrupts.pending() {
-                return Err(Special::Interrupted.into());
+                return Err(stopped_early());
             }
             let kind = subject::kind_of(&wanted.spec)?;
             let Some(only_in) = needed_in(&wanted, kind.layer, found) else { continue };
@@ -259,6 +268,7 @@ impl Session {
             }
             let mut subject = match (kind.build)(&spec, &run.place) {
                 Ok(subject) => subject,
+                Err(_) if run.interrupts.asked() => return Err(stopped_early()),
                 Err(why) => {
                     found.unavailable.push((label, remedied(why, &spec)));
                     continue;
@@ -296,7 +306,7 @@ impl Session {
                     let why = Unavailable::failed(&failure);
                     found.unavailable.push((label, remedied(why, &spec)));
                 }
-                Err(Abort::Interrupted) => return Err(Special::Interrupted.into()),
+                Err(Abort::Interrupted) => return Err(stopped_early()),
             }
         }
         Ok(())
@@ -396,7 +406,7 @@ fn twin(entry: &Entry, run: &RunContext) -> Result<Box<dyn Subject>> {
     match subject.prepare(run) {
         Ok(()) => Ok(subject),
         Err(Abort::Failed(failure)) => anyhow::bail!("`{}`: {failure}", entry.label),
-        Err(Abort::Interrupted) => Err(Special::Interrupted.into()),
+        Err(Abort::Interrupted) => Err(stopped_early()),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::measure;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::plan::{self, Request, Rounds};
 use crate::report::text::clean;
+use crate::session::Leftovers;
 use crate::subject::by_cause;
 
 /// Runs the verb. The exit code is 0 if every cell gave a sample under the requested treatment, or is a price that this
@@ -16,7 +17,7 @@ use crate::subject::by_cause;
 pub fn run(selection: &Selection) -> Result<i32> {
     use std::io::Write;
     let asked = request::asked(selection)?;
-    let mut session = asked.session()?;
+    let mut session = asked.session(Leftovers::Removed)?;
     let out = &mut std::io::stdout().lock();
     for told in by_cause(&session.found.unavailable) {
         writeln!(out, "{:<13} {}: {}", "unavailable", told.names, told.reason)?;

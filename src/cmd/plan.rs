@@ -15,7 +15,7 @@ use crate::exit::{self, usage};
 use crate::plan::{Factor, MOST_PRECISE_ROUNDS, PILOT_ROUNDS, PRECISE_TIME, Plan, Relation, Rounds};
 use crate::plan_file;
 use crate::report::text::{clean, confidence, in_shell, listed, percent};
-use crate::session::Found;
+use crate::session::{Found, Leftovers};
 use crate::subject::by_cause;
 use crate::units::{Nanos, counted};
 
@@ -25,7 +25,7 @@ pub fn run(options: &cli::Plan) -> Result<i32> {
     if let Some(path) = options.write.as_deref().filter(|path| path.exists()) {
         return Err(usage(format!("`{}` already exists\n\nhint: choose another file", path.display())));
     }
-    let session = asked.session()?;
+    let session = asked.session(Leftovers::Kept)?;
     let (plan, left_out) = request::plan(&asked, &session.found)?;
     let is_terminal = std::io::stdout().is_terminal();
     let look = Look { extent: options.extent.into(), ..show::look(Path::new(""), is_terminal) };

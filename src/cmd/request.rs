@@ -17,7 +17,7 @@ use crate::measure;
 use crate::plan::{self, Chosen, Entry, Ladder, Plan, Relation, Request, Rounds};
 use crate::plan_file::{self, Length, PlanFile, Typed, Variants};
 use crate::report::text::listed;
-use crate::session::{self, Found, Session, Trial, Wanted};
+use crate::session::{self, Found, Leftovers, Session, Trial, Wanted};
 use crate::subject::{Layer, Unavailable, by_cause, context};
 use crate::sys::{filesystem, page_cache};
 use crate::units::Nanos;
@@ -62,8 +62,8 @@ impl Asked {
     }
 
     /// A session with the requested subjects found and tried.
-    pub fn session(&self) -> Result<Session> {
-        let mut session = Session::begin(self.request.seed, super::tell)?;
+    pub fn session(&self, leftovers: Leftovers) -> Result<Session> {
+        let mut session = Session::begin(self.request.seed, leftovers, super::tell)?;
         session.run.allowed = self.request.allowed;
         session.find(self.subjects.clone(), Trial::Twice)?;
         Ok(session)

@@ -10,7 +10,7 @@ use crate::cli::Outcome;
 use crate::exit::{nothing, usage};
 use crate::plan::Entry;
 use crate::record;
-use crate::session::{self, Origin, Session, Trial, Wanted};
+use crate::session::{self, Leftovers, Origin, Session, Trial, Wanted};
 use crate::subject::Spec;
 
 /// Runs the verb. The interrupted round starts over, because half a round does not count.
@@ -38,7 +38,7 @@ pub fn run(directory: &Path, outcome: Outcome) -> Result<i32> {
             "cannot resume `{shown}`: it was measured with another build of dunnage\n\nhint: resume it with the build that started it, or start a new run"
         );
     }
-    let mut session = Session::begin(plan.seed, super::tell)?;
+    let mut session = Session::begin(plan.seed, Leftovers::Removed, super::tell)?;
     session.run.allowed = plan.allowed;
     let originals: Vec<&Entry> = plan.subjects.iter().filter(|entry| entry.twin_of.is_none()).collect();
     let wanted = originals.iter().map(|entry| {

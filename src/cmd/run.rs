@@ -14,7 +14,7 @@ use crate::plan::{Cell, Plan, Rounds};
 use crate::record::{self, Environment, Recorded, Series};
 use crate::report::text::{in_shell, listed, quoted};
 use crate::runner::Ending;
-use crate::session::Session;
+use crate::session::{Leftovers, Session};
 use crate::stats::min_rounds;
 use crate::subject::by_cause;
 use crate::sys::clock;
@@ -31,7 +31,7 @@ pub(super) fn measured(options: &cli::Run) -> Result<(Result<Ending>, PathBuf)> 
     let mut asked = request::asked(&options.selection)?;
     let directory = options.output.clone().unwrap_or_else(named_after_the_date);
     record::check_empty(&directory, ", or resume an unfinished run with `dunnage resume`")?;
-    let mut session = asked.session()?;
+    let mut session = asked.session(Leftovers::Removed)?;
     trial::of_commands(&mut asked, &mut session)?;
     for told in by_cause(&session.found.unavailable) {
         super::tell(&format!("not available: {}: {}", told.names, told.reason.trim()));

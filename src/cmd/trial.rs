@@ -5,7 +5,7 @@ use anyhow::Result;
 use dunnage_analysis::distinct;
 
 use super::request::Asked;
-use crate::exit::Special;
+use crate::exit::stopped_early;
 use crate::measure;
 use crate::outcome::Abort;
 use crate::plan::{self, Entry, Request, Rounds};
@@ -55,7 +55,7 @@ pub(super) fn of_commands(asked: &mut Asked, session: &mut Session) -> Result<()
                     lasted.push((whole.0 - start.0).max(0));
                 }
                 Err(Abort::Failed(failure)) => why = why.or(Some(failure)),
-                Err(Abort::Interrupted) => return Err(Special::Interrupted.into()),
+                Err(Abort::Interrupted) => return Err(stopped_early()),
             }
         }
         if let (false, Some(why)) = (works, why) {

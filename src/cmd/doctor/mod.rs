@@ -13,7 +13,7 @@ use crate::document::Extent;
 use crate::host::checks::{self, Finding, State, View};
 use crate::host::facts;
 use crate::plan::Ladder;
-use crate::session::{self, Found, Session, Trial, Wanted};
+use crate::session::{self, Found, Leftovers, Session, Trial, Wanted};
 use crate::subject::component;
 use crate::subject::survey::{self, Programs};
 use crate::subject::{Cause, Spec};
@@ -72,7 +72,7 @@ fn verdict(rows: &[Row], subjects: &[Row]) -> i32 {
 /// Starts a container with every subject, as installed, since nothing else proves that it works. Subjects of an engine that
 /// does not answer are skipped.
 fn subjects(programs: &Programs) -> Result<Vec<Row>> {
-    let mut session = Session::begin(0, super::tell)?;
+    let mut session = Session::begin(0, Leftovers::Kept, super::tell)?;
     session.run.allowed = PATIENCE;
     let wanted = session::default_subjects().into_iter().filter(|one| one.ladder == Ladder::AsInstalled);
     let (silent, wanted): (Vec<_>, Vec<_>) = wanted.partition(|one| why_not(one, programs).is_some());

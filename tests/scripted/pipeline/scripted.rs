@@ -32,6 +32,28 @@ fn verdicts(recorded: &record::Recorded, analysis: &Analysis, label: &str) -> Ve
 }
 
 #[test]
+fn what_a_killed_run_left_is_kept_by_a_plan_and_removed_by_a_check() {
+    let dunnage = Dunnage::new();
+    let (journal, left) = (dunnage.state().join("journal"), dunnage.state().join("runs/ab/left"));
+    [&journal, &left].map(|place| fs::create_dir_all(place).expect("a directory"));
+    let made = serde_json::json!({"made": {"id": 0, "resource": {"kind": "directory", "id": left}}});
+    fs::write(journal.join("ab.jsonl"), format!("{made}\n")).expect("a journal");
+    let planned = dunnage.run("plan start -s a=fake --rounds 1");
+    assert!(planned.code == 0 && left.exists() && !planned.stderr.contains("removed"), "{planned}");
+    let checked = dunnage.run("check start -s a=fake");
+    assert!(checked.code == 0 && !left.exists() && checked.stderr.contains("removed"), "{checked}");
+}
+
+#[test]
+fn a_job_that_nothing_can_be_added_to_is_answered() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("run scripted -s a=fake --rounds 3 -o DIR");
+    assert_eq!(ran.code, 0, "{ran}");
+    let ran = dunnage.run("report DIR --job 2s");
+    assert!(ran.stdout.contains("--job: This run compares no subjects"), "{ran}");
+}
+
+#[test]
 fn planted_effects_get_their_verdicts() {
     let (recorded, analysis) = analysed(
         &Dunnage::new(),
