@@ -4,7 +4,7 @@
 use super::compared::decided;
 use crate::distinct;
 use crate::document::{Block, Cell, Column, Item, Row, Table, Tone};
-use crate::report::model::{JOB_HOLDS, JobShare, Report};
+use crate::report::model::{Experiment, JOB_HOLDS, Job, JobShare, Report};
 use crate::report::predicted::{Came, PredictedLink, Prediction};
 use crate::report::text::in_brackets;
 use crate::stats::Estimate;
@@ -90,12 +90,23 @@ pub(super) fn meanings(report: &Report) -> Block {
     Block::Table(table)
 }
 
+/// Why a job of a given length has no shares.
+const NO_SHARES: &str = "This run compares no subjects by something that happens once per job.";
+
+/// Why the first screen does not show the shares of a job whose length was given.
+pub(super) fn not_shown(job: &Job, lead: Option<&Experiment>) -> Option<Item> {
+    let is_shown = |share: &JobShare| lead.is_some_and(|lead| lead.name == share.finding.about.experiment);
+    let why = if job.shares.is_empty() { NO_SHARES } else { "`--full` shows what is added to the job." };
+    let text = why.trim_end_matches('.');
+    (!job.shares.iter().any(is_shown)).then(|| Item::of(text).named("--job"))
+}
+
 /// What the subjects add to the user's job; nothing without a length.
 pub(super) fn job(report: &Report) -> Vec<Block> {
     let Some(job) = &report.job else { return Vec::new() };
     let title = Block::title(format!("Added to a job of {}", Unit::Seconds.format(job.length)));
     if job.shares.is_empty() {
-        return vec![title, Block::words("This run measured nothing that happens once per job.")];
+        return vec![title, Block::words(NO_SHARES)];
     }
     let of_experiments =
         job.shares.chunk_by(|one, other| one.finding.about.experiment == other.finding.about.experiment);

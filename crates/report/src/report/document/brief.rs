@@ -4,7 +4,7 @@
 use dunnage_analysis::group::in_groups;
 
 use super::compared::floor_shares_in_short;
-use super::{asked, dearest, lead, own, published};
+use super::{asked, dearest, lead, nothing_measured, own, published};
 use crate::distinct;
 use crate::document::{
     Block, Cell, Cells, Column, Document, Drawn, Extent, Item, Look, Row as Line, Table, Tone, fitted,
@@ -39,12 +39,10 @@ pub(crate) fn brief(report: &Report, look: &Look) -> Document {
         Item::of(format!("{of}{}", one.evidence)).named(one.rule)
     });
     document.alarms = few(in_a_line(look, suspects));
-    if report.samples == 0 {
-        let why = report.failures.first().map_or("no sample was taken", |one| one.reason.as_str());
-        document.answer.push(Block::Words(Tone::Alarm, clean(&format!("Nothing was measured: {why}"))));
-    }
+    document.answer.extend(nothing_measured(report));
     let lead = lead(report);
     let before = match lead {
+        _ if report.rounds.complete == 0 && report.samples == 0 => None,
         Some(lead) => ladder(report, lead, look.width.max(40)).map(Block::Table),
         None => report.experiments.first().and_then(|one| own_table(one, look)),
     };
@@ -310,7 +308,8 @@ fn points(report: &Report, lead: Option<&Experiment>) -> Vec<(usize, Item)> {
         all.into_iter().map(move |(rank, text)| (rank, Item::of(text).named(name))).collect::<Vec<_>>()
     };
     let precision = report.precision.iter().map(|one| (4, Item::of(&one.sentence)));
-    predicted.chain(report.experiments.iter().flat_map(of)).chain(precision).collect()
+    let job = report.job.iter().filter_map(|job| Some((0, asked::not_shown(job, lead)?)));
+    job.chain(predicted).chain(report.experiments.iter().flat_map(of)).chain(precision).collect()
 }
 
 /// The sentences of an experiment, the most important first, without those that repeat the table or each other.
@@ -493,6 +492,7 @@ fn the_rest(report: &Report, look: &Look, left_out: usize) -> String {
         report.experiments.iter().any(|one| one.verdicts_in_family > 0 && one.too_few().is_none());
     let level = if has_verdicts { "Intervals of differences hold together at 95 %. " } else { "" };
     let all = match left_out {
+        _ if report.samples == 0 => "Machine, programs and failures".to_owned(),
         0 => "Full report".to_owned(),
         more => format!("Full report, with {}", counted(more, "more answer")),
     };

@@ -100,10 +100,7 @@ fn answer(report: &Report) -> Vec<Block> {
         let many = format!("{many} at the top: read {them} first");
         blocks.push(Block::Words(Tone::Alarm, many));
     }
-    if report.samples == 0 {
-        let why = report.failures.first().map_or("no sample was taken", |one| one.reason.as_str());
-        blocks.push(Block::Words(Tone::Alarm, clean(&format!("Nothing was measured: {why}"))));
-    }
+    blocks.extend(nothing_measured(report));
     if let Some(lead) = lead {
         let metric = &lead.metrics[0];
         blocks.push(Block::title(capital(lead.question)));
@@ -135,6 +132,13 @@ fn answer(report: &Report) -> Vec<Block> {
     });
     blocks.push(Block::List(others.collect()));
     blocks
+}
+
+/// Why there are no samples, if there are none.
+fn nothing_measured(report: &Report) -> Option<Block> {
+    let ended = if report.rounds.complete == 0 { "no round was complete" } else { "no sample was taken" };
+    let why = report.failures.first().map_or(ended, |one| one.reason.as_str());
+    (report.samples == 0).then(|| Block::Words(Tone::Alarm, clean(&format!("Nothing was measured: {why}"))))
 }
 
 /// What the verdict words mean in the first metric of an experiment.
