@@ -104,7 +104,11 @@ fn exported(spec: &Spec, reference: &str, run: &RunContext) -> Result<Root, Abor
         }
     }
     let Some((engine, config)) = holding.first() else {
-        let reason = format!("no engine here holds the image `{reference}` ({})", lacking.join("; "));
+        let reason = format!(
+            "no engine here holds the image `{reference}` ({}): get it with `docker pull {reference}` or `podman pull \
+             {reference}`; dunnage never pulls images",
+            lacking.join("; ")
+        );
         return Err(Failure::environment(reason).into());
     };
     if let Some((other, _)) = holding.iter().find(|(_, other)| other.id != config.id) {

@@ -170,9 +170,8 @@ pub(crate) const START_DOCKER: &str = "start the daemon: `systemctl start docker
 const TOO_FEW_FILES: &str = "the limit of open files is too low: for a user raise it in `/etc/security/limits.conf`, as in \
     `USER hard nofile 4096`; for this shell with `ulimit -n`";
 
-const KNOWN: [(&str, &str); 14] = [
+const KNOWN: [(&str, &str); 13] = [
     (" has no image ", GET_IT),
-    (" holds the image ", GET_IT),
     (
         "drop all controllers",
         "crun does not work on a hybrid host where cgroup v2 still has controllers: mount each of them as v1, \

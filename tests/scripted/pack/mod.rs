@@ -397,5 +397,5 @@ fn what_is_no_pack_is_said_so() {
     let ran = dunnage.run("unpack DIR.nothing");
     assert!(ran.code == 1 && ran.stderr.contains("cannot read"), "{ran}");
     let ran = dunnage.run("pack DIR.nothing");
-    assert!(ran.code == 1 && ran.stderr.contains("cannot read"), "{ran}");
+    assert!(ran.code == 1 && ran.stderr.contains("is not a run directory\n\nhint: "), "{ran}");
 }
