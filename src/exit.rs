@@ -42,7 +42,7 @@ pub fn usage(text: impl Into<String>) -> anyhow::Error {
 
 /// The user stopped it before anything was measured.
 pub fn stopped_early() -> anyhow::Error {
-    anyhow::Error::from(Special::Interrupted).context("stopped during the trials, so nothing was kept")
+    anyhow::Error::from(Special::Interrupted).context("stopped during the trials, so no sample was taken")
 }
 
 /// Nothing can be measured, for this reason.

@@ -35,7 +35,9 @@ fn verdicts(recorded: &record::Recorded, analysis: &Analysis, label: &str) -> Ve
 fn what_a_killed_run_left_is_kept_by_a_plan_and_removed_by_a_check() {
     let dunnage = Dunnage::new();
     let (journal, left) = (dunnage.state().join("journal"), dunnage.state().join("runs/ab/left"));
-    [&journal, &left].map(|place| fs::create_dir_all(place).expect("a directory"));
+    for place in [&journal, &left] {
+        fs::create_dir_all(place).expect("a directory");
+    }
     let made = serde_json::json!({"made": {"id": 0, "resource": {"kind": "directory", "id": left}}});
     fs::write(journal.join("ab.jsonl"), format!("{made}\n")).expect("a journal");
     let planned = dunnage.run("plan start -s a=fake --rounds 1");
