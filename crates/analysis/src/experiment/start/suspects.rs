@@ -3,15 +3,19 @@
 use crate::units::Unit;
 use crate::verdict::{Suspect, View};
 
+/// As many bare starts are taken as the quickest that is possible. One start may be slow because the machine is busy.
+const ENOUGH: usize = 5;
+
 /// No container starts in less time than the quickest process. A user's own command may vary by more.
 pub fn shorter_than_a_bare_start(view: &View<'_>) -> Vec<Suspect> {
     let mechanism = "the command returned before its container had run, or something else was started";
     Suspect::each(view, "shorter than a bare start", mechanism, |cell, metric| {
         let is_launch = view.cell(cell).asks().empty_launch == Some(view.metric(cell, metric).name);
         let baseline = view.baseline_cell(cell).filter(|_| is_launch)?;
+        let starts = view.columns.get(baseline, metric).iter().flatten().count();
         let least = |cell: usize| Some(view.cells[cell].metrics[metric].as_ref()?.range.0);
         let (own, bare) = (least(cell)?, least(baseline)?);
-        if view.is_bare(cell) || !view.is_bare(baseline) || own >= bare {
+        if view.is_bare(cell) || !view.is_bare(baseline) || starts < ENOUGH || own >= bare {
             return None;
         }
         let (named, [own, bare]) =
