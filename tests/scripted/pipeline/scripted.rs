@@ -167,6 +167,19 @@ fn a_subject_that_failed_in_most_samples_is_exit_code_6_and_its_failure_is_told_
     assert!(told().count() == 2 && told().next_back().unwrap().starts_with("2 times, first in "), "{ran}");
 }
 
+#[test]
+fn a_comparison_without_a_verdict_says_in_how_many_rounds_both_sides_have_values() {
+    let ran = Dunnage::new().run(
+        "run start -s a=fake:noise=1,time=20ms -s b=fake:noise=1,time=40ms -s c=fake:noise=1,fail=3 --set prestate=idle --rounds 8 -o DIR",
+    );
+    let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = "no verdict on c against a for start: both sides have values in 6 rounds, and this many comparisons need 8";
+    assert!(
+        ran.stdout.starts_with("start on ") && told.contains(": 8 rounds in ") && told.contains(words),
+        "{ran}"
+    );
+}
+
 /// A run without `-s` asks for what works here, which must be complete in the end.
 #[test]
 fn a_subject_that_was_found_and_failed_is_missing_too() {

@@ -158,6 +158,11 @@ fn the_kernels_share_is_that_of_the_floor_that_does_as_the_runtime() {
     );
     let like = [&all[..], &[("floor:cgroup=procs,overlay=off", Layer::Floor, 8.0)]].concat();
     assert_eq!(share(&like, "crun").0, "floor:cgroup=procs,overlay=off");
+    // A runtime that is faster than the floor, whose root is an overlay.
+    let cheap = [&all[..3], &[("crun", Layer::Runtime, 8.0)]].concat();
+    let (_, _, value, shown) = share(&cheap, "crun");
+    let why = "above 100 % it is not a share, since `floor:cgroup=procs` takes longer than crun: its root is an overlay, theirs a directory";
+    assert!(value > 1.0 && shown.contains(why), "{value}: {shown}");
 }
 
 #[test]

@@ -238,17 +238,12 @@ pub(super) fn floor_shares(experiment: &Experiment, setting: usize) -> Option<Bl
                 one.about.against
             ))
         });
-        let not_alike = unlike.iter().filter_map(|key| match *key {
-            "cgroup" => {
-                Some("this floor enters its cgroups in a cheaper way; `floor:cgroup=procs` does it their way")
-            }
-            "overlay" if label.contains("overlay=off") => {
-                Some("this floor's root is a directory, theirs an overlay")
-            }
-            "overlay" => Some("this floor's root is an overlay, theirs a directory"),
-            _ => None,
-        });
-        let details = not_alike.map(str::to_owned).chain(saved);
+        let way = "this floor enters its cgroups in a cheaper way; `floor:cgroup=procs` does it their way"
+            .to_owned();
+        let way = unlike.contains(&"cgroup").then_some(way);
+        let root = other_root(label, unlike).map(|root| format!("this floor's root is {root}"));
+        let above = above_all(all.iter().map(|(row, _, share)| (*row, *share)));
+        let details = way.into_iter().chain(above.or(root)).chain(saved);
         Item::of(listed([shares].into_iter().chain(details), "; "))
             .named(format!("kernel's share ({label}){}", after_comma(&setting.values)))
     });
@@ -256,12 +251,30 @@ pub(super) fn floor_shares(experiment: &Experiment, setting: usize) -> Option<Bl
     (!items.is_empty()).then_some(Block::List(items))
 }
 
+/// How the root of a floor differs from that of the subjects whose share it shows.
+fn other_root(label: &str, unlike: &[&str]) -> Option<&'static str> {
+    unlike.contains(&"overlay").then(|| match label.contains("overlay=off") {
+        true => "a directory, theirs an overlay",
+        false => "an overlay, theirs a directory",
+    })
+}
+
+/// The subjects that are faster than their floor.
+fn above_all<'a>(all: impl Iterator<Item = (&'a Row, Estimate)>) -> Option<String> {
+    let above: Vec<&Row> = all.filter(|(_, share)| share.value > 1.0).map(|(row, _)| row).collect();
+    let (label, unlike) = above.first()?.floor.as_ref()?;
+    let why = other_root(label, unlike).map(|root| format!(": its root is {root}")).unwrap_or_default();
+    let names = listed(above.iter().map(|row| &row.label), ", ");
+    Some(format!("above 100 % it is not a share, since `{label}` takes longer than {names}{why}"))
+}
+
 /// The same in one sentence: each runtime, and the range of the engines.
 pub(super) fn floor_shares_in_short(experiment: &Experiment) -> Option<String> {
     let of_setting = |setting: &Setting| {
         let rows = setting.ladders.first().map_or(&[][..], |ladder| &ladder.rows).iter();
         let rows = rows.filter(|row| row.variant_of.is_none() && !row.is_suspect(0));
-        let told = rows.filter_map(|row| Some((row, row.floor_share?)));
+        let told: Vec<(&Row, Estimate)> = rows.filter_map(|row| Some((row, row.floor_share?))).collect();
+        let above = above_all(told.iter().copied()).map(|above| format!("; {above}")).unwrap_or_default();
         let by_value =
             |(_, one): &&(&Row, Estimate), (_, other): &&(&Row, Estimate)| one.value.total_cmp(&other.value);
         let share = |(_, share): &(&Row, Estimate)| estimated(Unit::Share, share);
@@ -274,7 +287,7 @@ pub(super) fn floor_shares_in_short(experiment: &Experiment) -> Option<String> {
             }
         });
         let told = listed(groups, ", ");
-        (!told.is_empty()).then(|| format!("{told}{}", in_brackets(&setting.values)))
+        (!told.is_empty()).then(|| format!("{told}{}{above}", in_brackets(&setting.values)))
     };
     let told = listed(experiment.settings.iter().filter_map(of_setting), "; ");
     (!told.is_empty()).then(|| format!("kernel's share: {told}"))

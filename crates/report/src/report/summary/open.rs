@@ -6,7 +6,7 @@ use crate::plan::Layer;
 use crate::report::text::{in_brackets, joined, percent};
 use crate::stats::Estimate;
 use crate::units::{counted, three_digits};
-use crate::verdict::{Finding, HOPELESS, Verdict};
+use crate::verdict::{About, Finding, HOPELESS, Verdict};
 
 /// Pairs named as examples of open comparisons.
 const EXAMPLES: usize = 3;
@@ -44,10 +44,22 @@ impl<'a> One<'a> {
     /// Too few rounds for any verdict.
     pub(super) fn too_few(&self) -> Option<Sentence> {
         let few = self.such(|finding| matches!(finding.verdict, Verdict::TooFew { .. }));
-        let Verdict::TooFew { have, need } = few.first()?.verdict else { return None };
+        let rounds = |finding: &&Finding| match finding.verdict {
+            Verdict::TooFew { have, need } => Some((have, need)),
+            _ => None,
+        };
+        // A round counts for a comparison if both sides have a value in it.
+        let (have, need) = few.iter().filter_map(rounds).max()?;
+        let which = if few.len() == self.findings.len() {
+            format!("verdicts for {}", self.name)
+        } else {
+            let About { subject, against, .. } = &few[0].about;
+            let more = if few.len() > 1 { format!(" and {} more", few.len() - 1) } else { String::new() };
+            format!("verdict on {subject} against {against}{more} for {}", self.name)
+        };
         let have = counted(have, "round");
         let text =
-            format!("no verdicts for {}: it has {have}, and this many comparisons need {need}", self.name);
+            format!("no {which}: both sides have values in {have}, and this many comparisons need {need}");
         Some(self.sentence(Topic::Open, text, few))
     }
 
