@@ -44,15 +44,30 @@ fn outcome(comparison: &Comparison, fail_on: Option<f64>) -> Result<i32> {
     let failing = comparison.failing(least);
     if !failing.is_empty() {
         super::tell(&format!("regression: {}", told(failing)));
+        tell_uncorrected(comparison);
         return Ok(exit::REGRESSION);
     }
     let open = comparison.unanswered();
     if !open.is_empty() {
         bail!("cannot decide `--fail-on`: {}", told(open));
     }
-    let (open, all) = comparison.left_open();
-    super::tell(&format!("no regression found; {open} of {} do not rule one out", counted(all, "verdict")));
+    let told = match comparison.left_open() {
+        (0, 1) => ": its verdict is decided".to_owned(),
+        (0, all) => format!(": all {all} verdicts are decided"),
+        (open, all) => format!(", but {open} of {} may hide one", counted(all, "verdict")),
+    };
+    super::tell(&format!("no regression found{told}"));
+    tell_uncorrected(comparison);
     Ok(exit::FINE)
+}
+
+/// Reports that the verdict includes changes of the machine.
+fn tell_uncorrected(comparison: &Comparison) {
+    if comparison.is_uncorrected() {
+        super::tell(
+            "not corrected for changes of the machine, since neither `bare` nor `floor` is in all runs: add them with `-s`",
+        );
+    }
 }
 
 /// The smallest share that counts as a regression, from `slower` or `slower=5%`.

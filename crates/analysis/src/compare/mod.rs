@@ -284,6 +284,14 @@ impl Comparison {
         self.judged().filter(|(_, line)| is_open(line)).collect()
     }
 
+    /// Whether an experiment has verdicts but no control that shows what the machine did.
+    pub fn is_uncorrected(&self) -> bool {
+        self.experiments.iter().any(|one| {
+            let mut decisive = one.lines.iter().filter(|line| line.verdict != Kind::Context).peekable();
+            decisive.peek().is_some() && decisive.all(|line| !line.is_control)
+        })
+    }
+
     /// If there is no regression: how many verdicts leave one open, of how many. Those are the undecided ones
     /// and those where the machine changed too.
     pub fn left_open(&self) -> (usize, usize) {
