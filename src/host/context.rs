@@ -104,7 +104,7 @@ impl Watch {
             load: read("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse().ok()),
             cpu_pressure: share(now.cpu_waited, before.cpu_waited),
             io_pressure: share(now.io_waited, before.io_waited),
-            containers: containers(Path::new("/proc"), before.uptime),
+            containers: helpers(Path::new("/proc"), before.uptime).map(|found| found.len() as u64),
             frequency: self.mean_hertz(),
             available_memory: Tree::machine().memory("MemAvailable"),
             ..RoundContext::default()
@@ -190,11 +190,27 @@ fn begun(stat: &str) -> Option<u64> {
     after_name.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// Counts the helpers that live as long as a container and started before this moment: conmon of podman and cri-o, and the
-/// shims of containerd (one per pod). Containers started by a runtime alone have no helper and are not counted.
-fn containers(proc: &Path, before: Option<u64>) -> Option<u64> {
+/// The running containers, by the name or id in the command line of each helper.
+pub fn named_containers(proc: &Path) -> Vec<String> {
+    let named = |pid: String| {
+        let line = fs::read(proc.join(&pid).join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line);
+        let mut words = line.split('\0').skip_while(|word| !["-n", "--name", "-id"].contains(word)).skip(1);
+        match words.next() {
+            // Engines shorten an id to 12 digits.
+            Some(id) if id.len() == 64 => format!("`{id:.12}`"),
+            Some(name) => format!("`{name}`"),
+            None => format!("that of process {pid}"),
+        }
+    };
+    helpers(proc, None).into_iter().flatten().map(named).collect()
+}
+
+/// The process ids of the helpers that live as long as a container and started before this moment: conmon of podman and
+/// cri-o, and the shims of containerd (one per pod). Containers started by a runtime alone have no helper and are not counted.
+fn helpers(proc: &Path, before: Option<u64>) -> Option<Vec<String>> {
     let entries = fs::read_dir(proc).ok()?;
-    let is_helper = |pid: &str| {
+    let is_helper = |pid: &String| {
         let name = fs::read_to_string(proc.join(pid).join("comm")).unwrap_or_default();
         let name = name.trim_end();
         let helps = name == "conmon" || name == "conmonrs" || name.starts_with("containerd-shim");
@@ -202,14 +218,16 @@ fn containers(proc: &Path, before: Option<u64>) -> Option<u64> {
         helps && before.is_none_or(|before| begun().is_some_and(|begun| begun < before))
     };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let found =
-        pids.filter(|name| name.starts_with(|c: char| c.is_ascii_digit())).filter(|pid| is_helper(pid));
-    Some(found.count() as u64)
+    Some(pids.filter(|name| name.starts_with(|c: char| c.is_ascii_digit())).filter(is_helper).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn containers(proc: &Path, before: Option<u64>) -> Option<usize> {
+        helpers(proc, before).map(|found| found.len())
+    }
 
     fn quiet() -> RoundContext {
         RoundContext {
@@ -283,6 +301,15 @@ mod tests {
         }
         assert_eq!(containers(proc.path(), None), Some(2));
         assert_eq!(containers(Path::new("/no/such"), None), None);
+        let id = "0123456789abcdef".repeat(4);
+        for (pid, line) in
+            [("12", "conmon\0-c\0ab\0-n\0web\0"), ("13", &format!("shim\0-namespace\0moby\0-id\0{id}\0"))]
+        {
+            fs::write(proc.path().join(pid).join("cmdline"), line).unwrap();
+        }
+        let mut named = named_containers(proc.path());
+        named.sort();
+        assert_eq!(named, ["`0123456789ab`", "`web`"]);
     }
 
     #[test]

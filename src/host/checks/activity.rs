@@ -3,7 +3,8 @@
 //! Nothing of dunnage runs at the same time as the doctor, so the limits are stricter than those for marking rounds.
 
 use super::{Check, Finding, check};
-use crate::host::context::STEAL_LIMIT;
+use crate::host::context::{self, STEAL_LIMIT};
+use crate::report::text::listed;
 
 /// A tenth. Above it, a start often has to share its CPU with other work.
 const BUSY_LIMIT: f64 = 0.10;
@@ -27,8 +28,9 @@ pub(super) const CHECKS: &[Check] = &[
         Some(match view.context.containers? {
             0 => Finding::ok("none running"),
             count => Finding::warning(format!(
-                "{count} {} running: every round will be marked as disturbed",
-                if count == 1 { "container is" } else { "containers are" }
+                "{count} {} running ({}): every round will be marked as disturbed",
+                if count == 1 { "container is" } else { "containers are" },
+                named(&context::named_containers(&view.tree.at("/proc")))
             ))
             .advice("stop them first; see `docker ps`, `podman ps` and `ctr -n k8s.io containers ls`"),
         })
@@ -87,6 +89,12 @@ pub(super) const CHECKS: &[Check] = &[
             .unless(most >= INSTANCES_WANTED, what)
     }),
 ];
+
+/// The first of them, since a finding is one line.
+fn named(all: &[String]) -> String {
+    let first = listed(all.iter().take(3), ", ");
+    if all.len() > 3 { format!("{first}, …") } else { first }
+}
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
