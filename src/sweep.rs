@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::resource::journal::{self, Abandoned};
 use crate::resource::{self, Found, Goes, Kind, Look, Record, Scope};
-use crate::subject::{self, Broom, Place};
+use crate::subject::{self, Broom, Place, context};
 use crate::sys::remains::{self, Tokens};
 
 /// Removes what is in abandoned journals and returns a line about each thing. A journal whose things cannot all be removed
@@ -69,6 +69,11 @@ fn clear(place: &Place, kinds: &[&Kind], dead: Abandoned) -> Result<Vec<String>>
     }
     if stuck.is_empty() {
         dead.finish()?;
+    } else {
+        told.push(format!(
+            "hint: fix the cause, then run `dunnage sweep`; if the engine is gone for good, delete `{}`",
+            dead.path.display()
+        ));
     }
     Ok(told)
 }
@@ -101,14 +106,17 @@ pub fn everything(place: &Place, mut broom: Broom) -> Result<Vec<String>> {
         (true, false) => abandoned(place)?,
     };
     // Runs with another state directory use the same images in engines.
-    let others = broom.shared && (!living_runs(&place.state).is_empty() || resource::another_dunnage());
-    broom.shared &= !others;
+    let mut user = broom.shared.then(|| user_of_images(&place.state, broom)).flatten();
+    broom.shared &= user.is_none();
     // Topmost layer first, because a layer must go before the one that it depends on.
     for kind in subject::KINDS.iter().rev() {
         told.extend((kind.sweep)(place, broom));
     }
-    if others || broom.shared && resource::another_dunnage() {
-        told.push("kept the images, because another dunnage is running".into());
+    if broom.shared {
+        user = user_of_images(&place.state, broom);
+    }
+    if let Some(why) = user {
+        told.push(format!("kept the images, because {why}, then run `dunnage sweep` again"));
     }
     if !broom.shared {
         return Ok(told);
@@ -128,10 +136,16 @@ pub fn everything(place: &Place, mut broom: Broom) -> Result<Vec<String>> {
     Ok(told)
 }
 
-/// Runs whose journals exist and are locked.
-fn living_runs(state: &Path) -> Vec<String> {
+/// What may still use the images, and how to end that: another dunnage, or the rest of a run. A dry run expects that it could
+/// remove the rest of a killed run.
+fn user_of_images(state: &Path, broom: Broom) -> Option<String> {
+    if let Some(pid) = resource::another_dunnage() {
+        return Some(format!("another dunnage is running as process {pid}: wait for its end or stop it"));
+    }
     let entries = std::fs::read_dir(resource::journals(state)).into_iter().flatten().flatten();
-    entries.filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned())).collect()
+    let mut runs = entries.filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned()));
+    let run = runs.find(|run| !broom.dry || context::may_be_alive(state, run))?;
+    Some(format!("run {run} is alive or has left something: wait for its end, or remove the rest"))
 }
 
 #[cfg(test)]

@@ -34,6 +34,11 @@ impl Owner {
         self.instances.fetch_add(1, Ordering::Relaxed) + 1
     }
 
+    /// What the run has made and not yet removed, latest first.
+    pub fn left(&self) -> Vec<Record> {
+        self.journal.left()
+    }
+
     /// A name for the next resource, which is unique and not part of another one: `dunnage-RUN-NUMBER`, with
     /// at least six digits.
     pub fn next_name(&self) -> String {

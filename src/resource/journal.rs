@@ -108,6 +108,14 @@ impl Journal {
         let _ = written.append(&Line::Gone(entry.0));
         written.open -= 1;
     }
+
+    /// What was made and not crossed out, latest first.
+    pub fn left(&self) -> Vec<Record> {
+        match self.written().open {
+            0 => Vec::new(),
+            _ => fs::read_to_string(&self.path).map_or_else(|_| Vec::new(), |text| left(&text)),
+        }
+    }
 }
 
 /// Ends the journal. The file stays if something in it could not be removed.
@@ -122,7 +130,8 @@ impl Drop for Journal {
 /// A journal whose owner died, now locked by this process.
 #[derive(Debug)]
 pub(crate) struct Abandoned {
-    path: PathBuf,
+    /// Its file.
+    pub path: PathBuf,
     _locked: File,
     /// What the owner had made and not removed, latest first.
     pub left: Vec<Record>,

@@ -148,11 +148,10 @@ impl Scope<'_> {
     }
 }
 
-/// Whether there is another dunnage process, or a process with any run's journal open.
-pub(crate) fn another_dunnage() -> bool {
-    let own = std::process::id() as i32;
-    process::named(&["dunnage"]).iter().any(|other| other.pid != own)
-        || process::holding(&is_journal).any(|other| other != own)
+/// The id of another dunnage process, or of a process with any run's journal open.
+pub(crate) fn another_dunnage() -> Option<i32> {
+    let named = process::named(&["dunnage"]).into_iter().map(|other| other.pid);
+    named.chain(process::holding(&is_journal)).find(|other| *other != std::process::id() as i32)
 }
 
 /// The id of a running `dunnage sweep`. It keeps the images if it sees another dunnage, so a run that begins meanwhile and

@@ -18,7 +18,7 @@ use crate::sys::accounting::Listener;
 use crate::sys::cgroup;
 use crate::sys::seccomp::Profile;
 use crate::sys::signals::Interrupts;
-use crate::units::{Nanos, Stamp};
+use crate::units::{Nanos, Stamp, counted};
 
 /// The context of a run.
 #[derive(Debug)]
@@ -122,11 +122,22 @@ impl std::ops::Deref for RunContext {
 /// running, since its runtime may be about to make a cgroup in it.
 impl Drop for RunContext {
     fn drop(&mut self) {
-        if !resource::another_dunnage() {
+        let left = self.owner.left();
+        if let Some(first) = left.first() {
+            let first = resource::shown(resource::KINDS, first);
+            let things = counted(left.len(), "thing");
+            (self.tell)(&format!(
+                "{things} of this run could not be removed, first: {first}; run `dunnage sweep` later"
+            ));
+        }
+        if resource::another_dunnage().is_none() {
             cgroup::retire();
         }
     }
 }
+
+/// The hint of an error about the state directory.
+pub const CHOOSE_STATE: &str = "\n\nhint: set `$DUNNAGE_STATE` to a directory that you can write to";
 
 /// The state directory: `$DUNNAGE_STATE`, else `/var/lib/dunnage` for root, else the user's data directory.
 /// Engines keep their storage in such places too, on a disk, so that every subject uses the same filesystem.
@@ -139,6 +150,7 @@ pub fn state_directory() -> Result<PathBuf> {
     }
     let data = std::env::var_os("XDG_DATA_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
-    let base = data.or_else(home).context("neither `$XDG_DATA_HOME` nor `$HOME` is set\n\nhint: set `$DUNNAGE_STATE` to a directory that you can write to")?;
+    let base = data.or_else(home);
+    let base = base.with_context(|| format!("neither `$XDG_DATA_HOME` nor `$HOME` is set{CHOOSE_STATE}"))?;
     Ok(base.join("dunnage"))
 }

@@ -287,7 +287,7 @@ const OUR_IMAGES: [&str; 5] =
 
 /// An image that a run began to use meanwhile belongs to that run.
 fn unless_taken(removed: Result<Found, Failure>) -> Result<Found, Failure> {
-    removed.or_else(|why| if resource::another_dunnage() { Ok(Found::No) } else { Err(why) })
+    removed.or_else(|why| if resource::another_dunnage().is_some() { Ok(Found::No) } else { Err(why) })
 }
 
 /// Removes labelled containers of runs that are no longer alive, and labelled images. An image that another

@@ -160,7 +160,11 @@ fn look(record: &Record, scope: &Scope<'_>) -> Result<Look, String> {
 fn subject(record: &Record, scope: &Scope<'_>) -> Result<Box<dyn Subject>, String> {
     let spec = spec(record)?;
     let kind = kind_of(&spec).map_err(|error| error.to_string())?;
-    (kind.build)(&spec, scope.place).map_err(|why| why.reason)
+    (kind.build)(&spec, scope.place).map_err(|why| {
+        let why = why.with_known_remedy();
+        let remedy = why.remedy.map(|remedy| format!(" ({remedy})")).unwrap_or_default();
+        format!("{}: {}{remedy}", spec.name, why.reason)
+    })
 }
 
 /// An image of this run alone, even if another run has one with the same layers.
