@@ -6,16 +6,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::exit::stopped_early;
+use crate::exit::{stopped_early, usage};
+use crate::host::checks::storage;
 use crate::host::facts;
 use crate::image::{Digest, EXECUTABLE, Image};
 use crate::outcome::Abort;
 use crate::plan::{Entry, Ladder, Layer, Plan};
 use crate::record::{Environment, FilterFacts, SubjectFacts, Timer};
-use crate::report::text::in_shell;
+use crate::report::text::{in_shell, meant};
 use crate::resource;
 use crate::runner::Tried;
-use crate::subject::{self, Cause, Place, RunContext, Spec, Subject, Unavailable, context, roots};
+use crate::subject::context::{self, CHOOSE_STATE};
+use crate::subject::{self, Cause, Place, RunContext, Spec, Subject, Unavailable, roots};
 use crate::sweep;
 use crate::sys::clock;
 use crate::sys::signals::Interrupts;
@@ -117,12 +119,8 @@ pub fn random_seed() -> Result<u64> {
 /// The state directory, created if needed.
 fn state() -> Result<PathBuf> {
     let state = context::state_directory()?;
-    std::fs::create_dir_all(&state).with_context(|| {
-        format!(
-            "cannot create the state directory `{}`\n\nhint: set `$DUNNAGE_STATE` to a directory that you can write to",
-            state.display()
-        )
-    })?;
+    std::fs::create_dir_all(&state)
+        .with_context(|| format!("cannot create the state directory `{}`{CHOOSE_STATE}", state.display()))?;
     Ok(state)
 }
 
@@ -143,9 +141,9 @@ pub fn place() -> Result<Place> {
     let own = std::fs::read("/proc/self/exe").context("cannot read `/proc/self/exe`")?;
     place_in(&state, &own).with_context(|| {
         format!(
-            "cannot unpack the image in the state directory `{}`\n\nhint: set `$DUNNAGE_STATE` to a directory that you can write to, with {:.0} MB free",
+            "cannot unpack the image in the state directory `{}`{CHOOSE_STATE}, with {} MiB free",
             state.display(),
-            (own.len() as f64 / 1e6).ceil()
+            storage::NEEDED_BYTES >> 20
         )
     })
 }
@@ -217,6 +215,21 @@ pub enum Leftovers {
     Kept,
 }
 
+/// The error for an engine's runtime that is not there and whose name resembles that of a known one.
+fn misspelt(spec: &Spec, why: &Unavailable) -> Option<anyhow::Error> {
+    let runtime = spec.runtime.as_deref().filter(|name| subject::on_path(name).is_none())?;
+    let known = || subject::shown_kinds().filter(|kind| kind.layer == Layer::Runtime).map(|kind| kind.name);
+    let meant = meant(runtime, known());
+    let is_absent = matches!(why.cause, Cause::NotInstalled | Cause::UnknownRuntime);
+    (is_absent && !meant.is_empty() && known().all(|name| name != runtime)).then(|| {
+        let (engine, meant) = (&spec.name, meant.replacen('`', &format!("`{}+", spec.name), 1));
+        usage(format!(
+            "there is no runtime `{runtime}` for `{engine}`\n\nhint: {meant}a runtime of another name must be in `$PATH`, or \
+             registered with docker's daemon"
+        ))
+    })
+}
+
 /// How often to try a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trial {
@@ -236,7 +249,8 @@ impl Session {
         if leftovers == Leftovers::Removed {
             sweep::abandoned(&place)?.iter().for_each(|line| tell(line));
         }
-        let mut run = RunContext::begin(place, interrupts, run_name()?, seed)?;
+        let shown = format!("cannot use the state directory `{}`{CHOOSE_STATE}", place.state.display());
+        let mut run = RunContext::begin(place, interrupts, run_name()?, seed).context(shown)?;
         run.tell = tell;
         run.host = subject::bare::view(&run).map_err(|abort| match abort {
             Abort::Failed(failure) => {
@@ -270,6 +284,9 @@ impl Session {
                 Ok(subject) => subject,
                 Err(_) if run.interrupts.asked() => return Err(stopped_early()),
                 Err(why) => {
+                    if let Some(error) = misspelt(&spec, &why).filter(|_| origin == Origin::Named) {
+                        return Err(error);
+                    }
                     found.unavailable.push((label, remedied(why, &spec)));
                     continue;
                 }

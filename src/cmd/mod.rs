@@ -85,14 +85,18 @@ pub fn main() -> i32 {
     }
 }
 
+/// What begins a hint in a message.
+const HINT: &str = "\n\nhint: ";
+
 /// The chain of causes in one line, followed by all hints in it.
 fn with_hints_last(error: &anyhow::Error) -> String {
-    const HINT: &str = "\n\nhint: ";
     let all: Vec<String> = error.chain().map(ToString::to_string).collect();
     let causes: Vec<&str> = all.iter().filter_map(|text| text.split(HINT).next()).collect();
     let too_large = is_of_kind(error, ErrorKind::FileTooLarge)
         .then_some("raise the limit on file sizes, which `ulimit -f` shows");
-    let hints = too_large.into_iter().chain(all.iter().flat_map(|text| text.split(HINT).skip(1)));
+    let full =
+        is_of_kind(error, ErrorKind::StorageFull).then_some("free disk space: a run needs up to 100 MiB");
+    let hints = too_large.into_iter().chain(full).chain(all.iter().flat_map(|text| text.split(HINT).skip(1)));
     causes.join(": ") + &hints.map(|hint| format!("{HINT}{hint}")).collect::<String>()
 }
 

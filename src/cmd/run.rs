@@ -131,7 +131,7 @@ fn named_after_the_date() -> PathBuf {
 pub(super) fn conclude(ending: Result<Ending>, directory: &Path, outcome: Outcome) -> Result<i32> {
     let ending = ending.with_context(|| {
         let directory = in_shell([directory.to_string_lossy()]);
-        format!("the run stopped; the samples so far are in `{directory}`\n\nhint: fix the cause, then run `dunnage resume {directory}`")
+        format!("the run stopped\n\nhint: fix the cause, then continue with `dunnage resume {directory}`: the samples so far are kept")
     });
     let code = match &ending {
         Ok(Ending::Complete) => exit::FINE,

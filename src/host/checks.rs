@@ -10,7 +10,7 @@ mod kernel;
 mod measured;
 mod privileges;
 mod processors;
-mod storage;
+pub mod storage;
 mod view;
 
 pub use measured::{Measured, Moves};

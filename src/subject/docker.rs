@@ -117,7 +117,8 @@ fn unknown_runtime(runtime: &str, info: &Value) -> Unavailable {
         info["Runtimes"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
     let path = on_path(runtime).unwrap_or_else(|| PathBuf::from(format!("/usr/bin/{runtime}")));
     let config = format!("{{\"runtimes\": {{\"{runtime}\": {{\"path\": \"{}\"}}}}}}", path.display());
-    Unavailable::because(format!("the daemon does not know the runtime `{runtime}`, only {}", known.join(", ")))
+    let reason = format!("the daemon does not know the runtime `{runtime}`, only {}", known.join(", "));
+    Unavailable::unknown_runtime(reason)
         .with_remedy(format!("put `{config}` into /etc/docker/daemon.json and run `systemctl reload docker`, or start `dockerd --add-runtime {runtime}={}`", path.display()))
 }
 

@@ -16,6 +16,8 @@ pub enum Cause {
     NotInstalled,
     /// One of its programs hangs.
     NoAnswer,
+    /// The daemon does not know the runtime.
+    UnknownRuntime,
     /// Anything else.
     Other,
 }
@@ -67,6 +69,11 @@ impl Unavailable {
     /// A program is not installed: `not installed`, or a sentence that names the program.
     pub(crate) fn not_installed(reason: impl Into<String>) -> Unavailable {
         Unavailable { cause: Cause::NotInstalled, ..Unavailable::because(reason) }
+    }
+
+    /// A daemon does not know the runtime.
+    pub(super) fn unknown_runtime(reason: impl Into<String>) -> Unavailable {
+        Unavailable { cause: Cause::UnknownRuntime, ..Unavailable::because(reason) }
     }
 
     /// A program is not on the search path: it is not installed, or it is in a usual directory that is not on
@@ -207,7 +214,10 @@ const KNOWN: [(&str, &str); 13] = [
         "cpu.cfs_quota_us",
         "the kernel does not allow this limit: lower it, at most to that of the cgroup above",
     ),
-    ("no space left", "free some disk space under the engine's storage"),
+    (
+        "no space left",
+        "free disk space, 100 MiB or more, in the engine's storage and in dunnage's state directory",
+    ),
 ];
 const GET_IT: &str = "dunnage never pulls images: get it with `docker pull` or `podman pull`, or name one that `docker images` or \
      `podman images` lists";

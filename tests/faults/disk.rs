@@ -29,7 +29,7 @@ fn a_full_disk_ends_the_run_and_keeps_the_samples() {
     );
     assert!(ran.stdout.starts_with("1\n"), "{ran}");
     assert_eq!(ran.stderr.matches("error: ").count(), 1, "{ran}");
-    assert!(ran.stderr.contains("error: the run stopped; the samples so far are in"), "{ran}");
+    assert!(ran.stderr.contains("error: the run stopped: cannot write "), "{ran}");
     assert!(ran.stderr.contains("No space left on device"), "{ran}");
     assert!(ran.stderr.contains("hint: "), "{ran}");
     assert!(ran.code == 0 && ran.stdout.contains("of 500 rounds"), "{ran}");
@@ -56,7 +56,7 @@ fn a_file_that_may_not_grow_ends_the_run_and_keeps_the_samples() {
     let ran = limited("run start -s a=fake --rounds 500 -o DIR", &[]);
     assert_eq!(ran.code, 1, "{ran}");
     assert_eq!(ran.stderr.matches("error: ").count(), 1, "{ran}");
-    for words in ["the samples so far are in", "File too large", "`ulimit -f`"] {
+    for words in ["the samples so far are kept", "File too large", "`ulimit -f`"] {
         assert!(ran.stderr.contains(words), "{words}: {ran}");
     }
     let report = dunnage.run("report DIR");
@@ -85,11 +85,31 @@ fn a_full_state_directory_is_one_error_with_a_hint() {
 #[test]
 fn a_state_directory_that_cannot_be_made_is_one_error_with_a_hint() {
     let dunnage = Dunnage::new().with("DUNNAGE_STATE", "/proc/nowhere");
-    for verb in ["run start -s a=fake -o DIR", "sweep", "doctor", "plan start -s a=fake"] {
+    for verb in ["run start -s a=fake -o DIR", "sweep", "plan start -s a=fake"] {
         let ran = dunnage.run(verb);
         assert_eq!(ran.code, 1, "{ran}");
         let told = ran.stderr.contains("cannot create the state directory `/proc/nowhere`");
         assert!(told && ran.stderr.contains("hint: set `$DUNNAGE_STATE`"), "{ran}");
+    }
+    let ran = dunnage.run("doctor");
+    assert!(ran.code == 4 && ran.stdout.contains("\ncan be measured here  nothing\n"), "{ran}");
+    assert!(ran.stdout.contains("fix: set `$DUNNAGE_STATE`") && !ran.stderr.contains("error"), "{ran}");
+}
+
+#[test]
+fn a_state_directory_that_became_read_only_is_one_error_with_a_hint() {
+    if lacks("a_state_directory_that_became_read_only_is_one_error_with_a_hint", Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let script = "DUNNAGE check start -s a=fake 2>/dev/null; mount -o remount,ro $DUNNAGE_STATE; DUNNAGE doctor; DUNNAGE check start -s a=fake";
+    let ran = in_a_small_world(&dunnage, "64m", "$DUNNAGE_STATE", script);
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(ran.stderr.contains("error: cannot use the state directory"), "{ran}");
+    assert!(ran.stderr.contains("hint: set `$DUNNAGE_STATE`"), "{ran}");
+    let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["can be measured here nothing", "is mounted read-only", "sudo mount -o remount,rw"] {
+        assert!(told.contains(words), "{words}: {ran}");
     }
 }
 

@@ -39,6 +39,37 @@ fn without_any_engine_bare_and_floor_are_measured() {
 }
 
 #[test]
+fn a_sweep_of_a_container_whose_engine_is_gone_says_what_to_do() {
+    let dunnage = Dunnage::new().with("PATH", "/nowhere");
+    let journal = dunnage.state().join("journal/ab12cd34.jsonl");
+    std::fs::create_dir_all(journal.parent().unwrap()).unwrap();
+    let container =
+        r#"{"kind":"container","id":"dunnage-ab12cd34-000001","attributes":{"subject":"docker"}}"#;
+    std::fs::write(&journal, format!("{{\"made\":{{\"id\":0,\"resource\":{container}}}}}\n")).unwrap();
+    let swept = dunnage.run("sweep");
+    let hint = format!("if the engine is gone for good, delete `{}`\n", journal.display());
+    let why = "could not remove `dunnage-ab12cd34-000001` (docker) of run ab12cd34: docker: not installed";
+    assert!(swept.code == 1 && swept.stdout.starts_with(why) && swept.stdout.contains(&hint), "{swept}");
+    assert!(journal.exists() && swept.stdout.contains("kept the images, because "), "{swept}");
+    std::fs::remove_file(&journal).unwrap();
+    assert_eq!(dunnage.run("sweep").code, 0);
+}
+
+#[test]
+fn a_misspelt_runtime_is_a_usage_error_and_an_unknown_one_is_missing() {
+    let dunnage = Dunnage::new().with("PATH", "/nowhere");
+    let misspelt = dunnage.run("check start -s podman+rcrun");
+    assert!(
+        misspelt.code == 2 && misspelt.stderr.contains("hint: did you mean `podman+crun`?"),
+        "{misspelt}"
+    );
+    for other in ["podman+kata", "podman+crun"] {
+        let missing = dunnage.run(&format!("check start -s {other}"));
+        assert!(missing.code == 4 && missing.stderr.contains("not installed"), "{missing}");
+    }
+}
+
+#[test]
 fn an_image_that_is_missing_is_not_pulled() {
     for (need, engine) in [(Need::Docker, "docker"), (Need::Podman, "podman")] {
         if lacks("an_image_that_is_missing_is_not_pulled", need) {

@@ -56,7 +56,8 @@ impl Findings for Examined {
     /// What can be measured, what to fix, and as many notes as fit.
     fn brief(&self, look: &Look) -> Option<Document> {
         let mut document = Document::titled(&format!("dunnage doctor: {}", summary(&self.checks)));
-        document.fact("can be measured here", &listed(&self.subjects_that_work, ", "));
+        let works = listed(&self.subjects_that_work, ", ");
+        document.fact("can be measured here", if works.is_empty() { "nothing" } else { &works });
         let mut rows: Vec<&Row> = self.checks.iter().filter(|row| row.finding.state >= State::Note).collect();
         rows.sort_by_key(|row| Reverse(row.finding.state));
         let points: Vec<(usize, Item)> = rows.iter().map(|row| (0, fixed(point(row), row))).collect();

@@ -10,15 +10,16 @@ use serde::Serialize;
 use self::document::Examined;
 use super::show::{self, Output, show};
 use crate::document::Extent;
+use crate::exit::{self, Special};
 use crate::host::checks::{self, Finding, State, View};
 use crate::host::facts;
 use crate::plan::Ladder;
 use crate::session::{self, Found, Leftovers, Session, Trial, Wanted};
+use crate::subject;
 use crate::subject::component;
 use crate::subject::survey::{self, Programs};
 use crate::subject::{Cause, Spec};
 use crate::units::Nanos;
-use crate::{exit, subject};
 
 /// How long to watch the machine for other load.
 const LOOK: Nanos = Nanos::from_millis(1000);
@@ -53,7 +54,10 @@ pub fn run(format: &str, extent: Extent) -> Result<i32> {
     let mut rows: Vec<Row> = of_machine.collect();
     let of_programs = survey::run(&view, &programs).into_iter();
     rows.extend(of_programs.map(|(one, finding)| row(survey::GROUP, one.name, one.matters, finding)));
-    let tried = subjects(&programs);
+    let tried = subjects(&programs).or_else(|error| match error.downcast_ref::<Special>() {
+        Some(_) => Err(error),
+        None => Ok(vec![none_works(&error)]),
+    });
     if let Ok(subjects) = &tried {
         rows.extend(subjects.iter().cloned());
     }
@@ -102,6 +106,14 @@ fn of_subject(name: &str, finding: Finding) -> Row {
         matters: "a subject works if the probe starts in it and finds the requested settings",
         finding,
     }
+}
+
+/// The row of all subjects if not even a session can begin, for example without a state directory.
+fn none_works(error: &anyhow::Error) -> Row {
+    let told = super::with_hints_last(error);
+    let (what, hint) =
+        told.split_once(super::HINT).unwrap_or((&told, "run `dunnage check -s bare` for details"));
+    of_subject("all", Finding::problem(what).advice(hint))
 }
 
 fn of_subjects(found: &Found) -> Vec<Row> {

@@ -4,7 +4,8 @@ use super::{Check, Finding, check};
 
 /// A disk that fills up during a run loses samples.
 const WANTED_BYTES: u64 = 1 << 30;
-const NEEDED_BYTES: u64 = 100 << 20;
+/// What a run with the small image may write.
+pub const NEEDED_BYTES: u64 = 100 << 20;
 /// Several times an unpacked image, a bundle and the directories of an overlay mount for each subject.
 const NEEDED_FILES: u64 = 1000;
 
@@ -32,9 +33,19 @@ pub(super) const CHECKS: &[Check] = &[
         "runs, bundles and the cleanup journal are written to the state directory",
         |view| {
             let path = view.state.path.display();
-            Finding::problem(format!("`{path}` is not writable"))
-                .command(format!("sudo mkdir -p '{path}' && sudo chown \"$(id -u)\" '{path}'"))
-                .unless(view.state.writable?, format!("`{path}`"))
+            let mount = view.facts.storage.as_ref().map(|storage| &storage.mount);
+            let finding = match mount.filter(|mount| mount.has("ro")) {
+                Some(mount) => {
+                    let point = mount.point.display();
+                    let what = format!("`{path}` is not writable: `{point}` is mounted read-only");
+                    Finding::problem(what).advice(format!(
+                        "set `$DUNNAGE_STATE` to a directory elsewhere, or `sudo mount -o remount,rw '{point}'`"
+                    ))
+                }
+                None => Finding::problem(format!("`{path}` is not writable"))
+                    .command(format!("sudo mkdir -p '{path}' && sudo chown \"$(id -u)\" '{path}'")),
+            };
+            finding.unless(view.state.writable?, format!("`{path}`"))
         },
     ),
     check("state-exec", "the probe is executed from the state directory", |view| {
@@ -47,11 +58,12 @@ pub(super) const CHECKS: &[Check] = &[
     check("state-space", "samples are lost if the disk fills up during a run", |view| {
         let left = view.state.left?;
         let path = view.state.path.display();
-        let fix = format!("free space below `{path}`, or choose another state directory");
+        let fix = format!("free space below `{path}`, or set `$DUNNAGE_STATE` to another directory");
         if let Some(files) = left.files.filter(|files| *files < NEEDED_FILES) {
             return Some(Finding::problem(format!("only {files} more files can be created")).advice(fix));
         }
-        let little = format!("only {} MiB left", left.bytes >> 20);
+        let (needed, wanted) = (NEEDED_BYTES >> 20, WANTED_BYTES >> 20);
+        let little = format!("only {} MiB left: a run needs {needed} to {wanted} MiB", left.bytes >> 20);
         Some(match left.bytes {
             bytes if bytes < NEEDED_BYTES => Finding::problem(little).advice(fix),
             bytes if bytes < WANTED_BYTES => Finding::warning(little).advice(fix),
@@ -123,6 +135,13 @@ mod tests {
         assert_eq!(finding.state, Problem);
         let fix = "sudo mkdir -p '/var/lib/dunnage' && sudo chown \"$(id -u)\" '/var/lib/dunnage'";
         assert_eq!(&*finding.fix.unwrap(), fix);
+
+        let finding = found("state-writable", |v| {
+            v.state.writable = Some(false);
+            v.facts.storage.as_mut().unwrap().mount.options = vec!["ro".to_owned()];
+        });
+        assert!(finding.what.ends_with("`/` is mounted read-only"), "{finding:?}");
+        assert!(finding.fix.unwrap().contains("set `$DUNNAGE_STATE`"));
 
         let mounted = |option: &str| {
             found("state-exec", |v| {
