@@ -139,7 +139,7 @@ fn with_interval(estimate: &Estimate, shown: impl Fn(f64) -> String) -> String {
 impl std::fmt::Display for Target {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
-            Target::Ratio(low, high) if low <= 0.0 => write!(out, "at most {high}"),
+            Target::Ratio(low, high) if low <= 0.0 => write!(out, "at most {}", (high * 1e3).round() / 1e3),
             Target::Ratio(low, high) if high.is_infinite() => write!(out, "at least {low}"),
             Target::Ratio(low, high) => write!(out, "{low} to {high}"),
             Target::Difference(most) => write!(out, "±{}", Unit::Seconds.format(most)),
