@@ -304,7 +304,7 @@ impl Session {
             };
             match tried {
                 Ok(launch) => {
-                    let (offers, layer) = (subject.about().offers.to_vec(), kind.layer);
+                    let (offers, layer) = (subject.about().offers.clone(), kind.layer);
                     subjects.push(subject);
                     found.entries.push(Entry {
                         label,

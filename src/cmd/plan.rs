@@ -139,8 +139,8 @@ fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], look
     if !left_out.is_empty() {
         line("left out", format!("{}, to stay within a minute", left_out.join(", ")));
     }
-    let lacking = plan.lacking(&asked.request.experiments);
-    for ((experiment, why), all) in in_groups(lacking, |(experiment, _, why)| (*experiment, *why)) {
+    let lacking = plan.lacking(&asked.request);
+    for ((experiment, why), all) in in_groups(lacking, |(experiment, _, why)| (experiment.clone(), *why)) {
         let (labels, is) =
             (listed(all.iter().map(|(_, label, _)| label), ", "), if all.len() > 1 { "are" } else { "is" });
         line("left out", format!("{labels} {is} not in {experiment}: {why}"));

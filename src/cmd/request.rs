@@ -356,7 +356,7 @@ pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
         });
         let fits = plan.predicted() <= left(QUICK_TIME) || factorial.is_some();
         if plan.cells.is_empty() {
-            let lacking = plan.lacking(&asked.request.experiments);
+            let lacking = plan.lacking(&asked.request).into_iter();
             let lacking = lacking.map(|(experiment, label, why)| format!("{experiment} of `{label}`: {why}"));
             return Err(nothing(format!("nothing can be measured: {}", listed(lacking, "; "))));
         }

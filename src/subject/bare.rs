@@ -18,8 +18,8 @@ use super::limits::Limits;
 use super::roots::{self, Fresh};
 use super::treatment::{Expected, Own};
 use super::{
-    Description, Facts, Kind, Launch, Mount, Need, Order, Place, RunContext, Spec, Subject, Unavailable,
-    kinds,
+    Description, Facts, Joint, Kind, Launch, Mount, Need, Order, Place, RunContext, Spec, Subject,
+    Unavailable, kinds,
 };
 use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
@@ -39,7 +39,7 @@ pub static KIND: Kind = Kind {
     sweep: super::leaves_nothing,
 };
 
-const OFFERS: &[Need] = &[Need::Launch, Need::Exec, Need::Work, Need::Network];
+const OFFERS: [Need; 4] = [Need::Launch, Need::Exec, Need::Work, Need::Network];
 
 struct Bare {
     about: Description,
@@ -72,7 +72,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     Ok(Box::new(match confinement {
         // The cgroup exists only while its process does, so it cannot be entered.
         Some(_) => Bare { about, confinement, ..Bare::plain(place) },
-        None => Bare { about: Description { offers: OFFERS, ..about }, ..Bare::plain(place) },
+        None => Bare { about: Description { offers: OFFERS.to_vec(), ..about }, ..Bare::plain(place) },
     }))
 }
 
@@ -86,7 +86,7 @@ impl Bare {
     fn plain(place: &Place) -> Bare {
         Bare {
             about: Description {
-                offers: OFFERS,
+                offers: OFFERS.to_vec(),
                 ..Description::new(&Spec::plain("bare"), Facts::default(), Expected::bare())
             },
             executable: place.executable.clone(),
@@ -211,8 +211,8 @@ impl Subject for Bare {
         }
         // A network kept by an engine is already reachable from the host's own.
         draft.request.network.take_if(|joint| joint.bridge.is_none());
-        let bridge = draft.request.network.as_ref().and_then(|joint| joint.bridge.as_ref());
-        let port = bridge.map(|bridge| bridge.port()).transpose().or_environment("cannot join a network")?;
+        let joint = draft.request.network.as_ref();
+        let port = joint.map(Joint::namespace).transpose()?.flatten();
         let root = self.fresh(draft.run)?;
         Ok(Box::new(OfHost { bare: self, draft, root, port, child: None }))
     }

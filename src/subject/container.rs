@@ -20,8 +20,8 @@ use super::component::Client;
 use super::resources;
 use super::treatment::{Expected, Network};
 use super::{
-    Access, ContainerRequest, Cpu, Joint, Launch, Mount, Offer, Order, Resident, RunContext, Spec, Subject,
-    Work, addresses,
+    Access, ContainerRequest, Cpu, Joint, Launch, Mount, Need, Offer, Order, Resident, RunContext, Spec,
+    Subject, Work, addresses,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
@@ -160,7 +160,7 @@ impl<'a> Container<'a> {
         run: &'a RunContext,
     ) -> Result<Container<'a>, Abort> {
         let about = subject.about();
-        if !request.ports.is_empty() && !about.publishes_ports {
+        if !request.ports.is_empty() && !about.offers.contains(&Need::Ports) {
             let reason = format!("`{}` does not publish ports", about.spec);
             return Err(Failure::new(FailureClass::Unsupported, reason).into());
         }

@@ -113,8 +113,8 @@ fn description(spec: &Spec, facts: Facts) -> Description {
         limits: Limits::of(spec),
         ..Expected::container()
     };
-    let is_entered = &[Need::Launch, Need::Exec, Need::Work];
-    let offers = if verbs::is_created_apart(spec) { &Need::CONTAINER[..] } else { is_entered };
+    let mut offers = Need::CONTAINER.to_vec();
+    offers.retain(|need| *need != Need::Lifecycle || verbs::is_created_apart(spec));
     Description { offers, makes: &[Offer::Image], ..Description::new(spec, facts, expected) }
 }
 

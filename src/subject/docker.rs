@@ -8,7 +8,7 @@ use super::api;
 use super::component::{Client, components, program};
 use super::engine::{self, Engine};
 use super::unavailable::silent_docker;
-use super::{Component, Facts, Kind, Place, Spec, Subject, Unavailable, kinds, on_path};
+use super::{Component, Facts, Kind, Need, Place, Spec, Subject, Unavailable, kinds, on_path};
 use crate::sys::process::{self, Process};
 
 /// The client's default socket.
@@ -81,8 +81,13 @@ fn of_info(spec: &Spec, info: &Value, client: Client, component: Component) -> R
     let filter = options.any(|option| option.starts_with("name=seccomp")).then_some(2);
     let root: &[_] = if text("Driver").starts_with("overlay") { &["overlay"] } else { &[] };
     let facts = Facts { components, runtime: Some(runtime), notes: notes.to_vec() };
+    let mut about = Engine::description(spec, &client, facts, filter, root);
+    if about.offers.contains(&Need::Joined) {
+        // Its proxy takes connections over IPv6 for containers without such an address too.
+        about.offers.push(Need::Ports6);
+    }
     Ok(Engine {
-        about: Engine::description(spec, &client, facts, filter, root),
+        about,
         client,
         always,
         daemons: match daemons.is_empty() {

@@ -18,7 +18,7 @@ use super::limits::Limits;
 use super::resources::{Made, Offer, Wish};
 use super::treatment::{Cgroup, Expected, Network, Own};
 use super::{
-    Access, Broom, Build, Description, Facts, Launch, Need, Order, Place, RunContext, Spec, Subject,
+    Access, Broom, Build, Description, Facts, Launch, Need, Order, Place, Port, RunContext, Spec, Subject,
     Unavailable, context,
 };
 use crate::image::fat;
@@ -57,8 +57,9 @@ impl Engine {
         add(verb);
         let labels = Engine::labels(run);
         add(&["--name", name, &labels[0], &labels[1]]);
-        for port in order.ports() {
-            add(&["--publish", &format!("127.0.0.1::{port}")]);
+        for Port { number, transport, at } in order.ports() {
+            let at = if at.is_ipv6() { format!("[{at}]") } else { at.to_string() };
+            add(&["--publish", &format!("{at}::{number}/{}", transport.name())]);
         }
         let joined = order.network().map(|joint| joint.name.as_str());
         if let Some(name) = joined {
@@ -203,9 +204,8 @@ impl Engine {
             ..Expected::container()
         };
         Description {
-            offers: &Need::JOINED,
+            offers: offers(spec, is_rootless),
             makes: &[Offer::Network, Offer::Volume, Offer::Image],
-            publishes_ports: true,
             ..Description::new(spec, facts, expected)
         }
     }
@@ -249,6 +249,18 @@ impl Subject for Engine {
     fn remove(&self, name: &str) -> Result<Found, Failure> {
         self.rm(name)
     }
+}
+
+/// What a container can do in the network that is asked for. A network in user space, as ordinary users have,
+/// gives it no address that the host reaches. IPv6 addresses and names depend on the engine.
+fn offers(spec: &Spec, is_rootless: bool) -> Vec<Need> {
+    let more = match spec.get("net") {
+        Some("host" | "none") => &[][..],
+        Some("slirp4netns" | "pasta") => &[Need::Ports],
+        _ if is_rootless => &[Need::Ports],
+        _ => &[Need::Ports, Need::Address, Need::Joined],
+    };
+    [&Need::CONTAINER[..], more].concat()
 }
 
 /// The subject of a specification: the engine by its command line, or over its API.

@@ -74,7 +74,7 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         wrong: spec.get("treatment").is_some(),
         label: spec.shown(),
         about: Description {
-            offers: &[Need::Launch, Need::Lifecycle, Need::Exec, Need::Work],
+            offers: [&Need::CONTAINER[..], &[Need::Address, Need::Ports]].concat(),
             ..Description::new(
                 spec,
                 Facts { runtime: spec.runtime.clone(), ..Facts::default() },

@@ -6,7 +6,6 @@ mod keys;
 mod verbs;
 
 use std::ffi::OsString;
-use std::sync::Arc;
 
 use self::verbs::OfFloor;
 use super::account::Account;
@@ -158,7 +157,7 @@ impl Floor {
         let record = resources::of_subject(Offer::Network.kind(), &self.about.spec, &name);
         run.owner.make(Offer::Network.kind(), record, || {
             let bridge = Bridge::new().or_environment("cannot make a bridge")?;
-            Ok(Made::Network(Joint { name, bridge: Some(Arc::new(bridge)) }))
+            Ok(Made::Network(Joint::new(name, Some(bridge))))
         })
     }
 

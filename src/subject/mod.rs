@@ -34,12 +34,14 @@ pub use crate::resource::Place;
 pub use crate::sys::process::on_path;
 pub use container::{Container, Entered, Span};
 pub use context::RunContext;
-pub use dunnage_analysis::subject::{Access, Key, Layer, Mount, Need, Spec, SpecError, Values, kinds, spec};
+pub use dunnage_analysis::subject::{
+    Access, Key, Layer, Mount, Need, Path, Spec, SpecError, Values, kinds, spec,
+};
 pub use pieces::Apart;
 pub use resources::{Joint, Made, Offer, Wish};
 pub(crate) use unavailable::by_cause;
 pub use unavailable::{Cause, Unavailable};
-pub use work::{ContainerRequest, Order, Resident, Work};
+pub use work::{ContainerRequest, Order, Port, Resident, Transport, Work};
 
 use std::fmt;
 
@@ -111,11 +113,9 @@ pub struct Description {
     /// What it consists of.
     pub facts: Facts,
     /// What it can do.
-    pub offers: &'static [Need],
+    pub offers: Vec<Need>,
     /// What it can make other than containers.
     pub makes: &'static [Offer],
-    /// Whether ports of its containers can be published at the host.
-    pub publishes_ports: bool,
     /// What the probe must find inside.
     pub expected: Expected,
 }
@@ -123,8 +123,8 @@ pub struct Description {
 impl Description {
     /// A subject that starts containers, one launch each, and makes nothing else.
     fn new(spec: &Spec, facts: Facts, expected: Expected) -> Description {
-        let offers = &[Need::Launch, Need::Work];
-        Description { spec: spec.clone(), facts, offers, makes: &[], publishes_ports: false, expected }
+        let offers = vec![Need::Launch, Need::Work];
+        Description { spec: spec.clone(), facts, offers, makes: &[], expected }
     }
 }
 

@@ -3,6 +3,7 @@
 //! in a private daemon needs none of this after a kill: everything disappears with the daemon.
 
 use std::fmt::Display;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -92,6 +93,37 @@ pub struct Joint {
     pub(super) name: String,
     /// The bridge, where no engine keeps it: it disappears with the last container.
     pub(super) bridge: Option<Arc<Bridge>>,
+    end: End,
+}
+
+/// Where a process joins a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// At a port of its own, as a container does.
+    Port,
+    /// At the bridge itself, as the host does.
+    Bridge,
+}
+
+impl Joint {
+    pub(super) fn new(name: String, bridge: Option<Bridge>) -> Joint {
+        Joint { name, bridge: bridge.map(Arc::new), end: End::Port }
+    }
+
+    /// The same network for a process that stands for the host: it joins at the bridge and not at a port. The
+    /// host itself is already in a network that an engine keeps.
+    pub fn as_its_host(self) -> Joint {
+        Joint { end: End::Bridge, ..self }
+    }
+
+    /// The network namespace to start in, where no engine provides it.
+    pub(super) fn namespace(&self) -> Result<Option<OwnedFd>, Failure> {
+        let own = self.bridge.as_ref().map(|bridge| match self.end {
+            End::Port => bridge.port(),
+            End::Bridge => bridge.host(),
+        });
+        own.transpose().or_environment("cannot join a network")
+    }
 }
 
 /// A container, or a subject's substitute for one.

@@ -1,6 +1,7 @@
 //! What a container is to be, and what its probe is asked to do: to start and end, to stay, or to work. Plain
 //! data; the works themselves are in `probe::work`, their purpose in the experiments.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use dunnage_analysis::subject::Mount;
@@ -48,10 +49,40 @@ pub struct ContainerRequest {
     pub program: Resident,
     /// The network made by dunnage that it joins instead of its subject's usual one.
     pub network: Option<Joint>,
-    /// Its ports, each of which is published at a port of the host's loopback address.
-    pub ports: Vec<u16>,
+    /// Its ports that are published at the host.
+    pub ports: Vec<Port>,
     /// The path of its channel, if its program serves; set by `Container::create`.
     pub channel: Option<PathBuf>,
+}
+
+/// A port inside that is published at a port of the engine's choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Port {
+    /// The port inside.
+    pub number: u16,
+    /// What it takes.
+    pub transport: Transport,
+    /// The address of the host at which it is published.
+    pub at: IpAddr,
+}
+
+/// A protocol with ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// Streams.
+    Tcp,
+    /// Datagrams.
+    Udp,
+}
+
+impl Transport {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Transport::Tcp => "tcp",
+            Transport::Udp => "udp",
+        }
+    }
 }
 
 /// What the probe does in a container that stays.
@@ -150,7 +181,7 @@ impl<'a> Order<'a> {
     }
 
     /// The ports of its container to publish.
-    pub fn ports(self) -> &'a [u16] {
+    pub fn ports(self) -> &'a [Port] {
         match self {
             Order::Stay(request) => &request.ports,
             Order::Task(_) | Order::Work(_) => &[],

@@ -9,6 +9,7 @@ mod left;
 mod support;
 
 use std::io::{BufRead, BufReader};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 use ::dunnage::outcome::{Abort, Failure, FailureClass};
 use ::dunnage::resource::Held;
 use ::dunnage::subject::{
-    self, Container, ContainerRequest, Made, Resident, RunContext, Spec, Subject, Wish, Work,
+    self, Container, ContainerRequest, Made, Port, Resident, RunContext, Spec, Subject, Transport, Wish, Work,
 };
 use ::dunnage::sys::signals::Interrupts;
 use ::dunnage::units::Nanos;
@@ -354,8 +355,9 @@ fn publishes(text: &str) {
     let dunnage = Dunnage::new();
     let run = run_in(&dunnage.state());
     let (subject, bare) = (subject(text, &run), subject("bare", &run));
+    let port = Port { number: 7000, transport: Transport::Tcp, at: Ipv4Addr::LOCALHOST.into() };
     let request =
-        ContainerRequest { program: Resident::Serves, ports: vec![7000], ..ContainerRequest::default() };
+        ContainerRequest { program: Resident::Serves, ports: vec![port], ..ContainerRequest::default() };
     let mut container = Container::create(subject.as_ref(), &request, &run).unwrap();
     container.start().unwrap();
     container.ready().unwrap();

@@ -75,6 +75,7 @@ pub fn varied(experiments: &[&'static str], subjects: Vec<Wanted>) -> Vec<Wanted
             let is_varied = |variation: &&Variation| match variation.of {
                 Varied::Every => true,
                 Varied::Floor => kind.layer == Layer::Floor,
+                Varied::Engines => kind.layer == Layer::Engine,
                 Varied::BelowOthers => {
                     subjects.iter().any(|other| is_above(other, kind.layer, experiment.name))
                 }

@@ -290,7 +290,7 @@ impl Subject for Api {
             let labels = json!({ RUN_LABEL: run.id, STATE_LABEL: run.place.state.to_string_lossy() });
             let request = Request::with_json(&target, &json!({ "Name": name, "Labels": labels }));
             ask_once(&self.address(), &request, &mut Patience::new(run.allowed, Some(&run.interrupts)))?;
-            Ok(Made::Network(Joint { name: name.clone(), bridge: None }))
+            Ok(Made::Network(Joint::new(name.clone(), None)))
         })
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::http::Request;
 use crate::probe::PROBE;
 use crate::subject::engine::{RUN_LABEL, STATE_LABEL};
-use crate::subject::{Order, Spec, spec};
+use crate::subject::{Order, Port, Spec, spec};
 
 /// What a container is to be, in addition to the keys of its subject.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Wish<'_> {
             "Tty": self.spec.get("tty") == Some("true"),
             "Cmd": arguments,
             "Image": self.image,
-            "ExposedPorts": ports(order, &json!({})),
+            "ExposedPorts": ports(order, |_| json!({})),
             "Entrypoint": entrypoint,
             "Labels": { RUN_LABEL: self.run, STATE_LABEL: self.state.to_string_lossy() },
             "HostConfig": self.host_config(order),
@@ -84,7 +84,7 @@ impl Wish<'_> {
             "NanoCpus": (cpus * 1e9).round() as i64,
             "Memory": key("memory").and_then(spec::parse_size).unwrap_or(0),
             "MemorySwappiness": -1,
-            "PortBindings": ports(order, &json!([{ "HostIp": "127.0.0.1", "HostPort": "" }])),
+            "PortBindings": ports(order, |port| json!([{ "HostIp": port.at, "HostPort": "" }])),
             "RestartPolicy": { "Name": "no", "MaximumRetryCount": 0 },
             "Ulimits": ulimits,
         });
@@ -95,9 +95,10 @@ impl Wish<'_> {
     }
 }
 
-/// `each` for every port to publish; `None` if there are none.
-fn ports(order: Order<'_>, each: &Value) -> Option<Value> {
-    let all = order.ports().iter().map(|port| (format!("{port}/tcp"), each.clone()));
+/// `each` of every port to publish, by its name; `None` if there are none.
+fn ports(order: Order<'_>, each: impl Fn(&Port) -> Value) -> Option<Value> {
+    let name = |port: &Port| format!("{}/{}", port.number, port.transport.name());
+    let all = order.ports().iter().map(|port| (name(port), each(port)));
     (!order.ports().is_empty()).then(|| Value::Object(all.collect()))
 }
 

@@ -2,6 +2,8 @@
 //! requests: make the process; start it, which turns the connection into its output; and, when that has
 //! ended, ask for its exit status.
 
+use std::net::SocketAddr;
+
 use serde_json::{Value, json};
 
 use super::Api;
@@ -150,8 +152,9 @@ impl Verbs for OfApi<'_> {
         let published = |(port, bindings): (&String, &Value)| {
             let inside = port.split('/').next()?.parse().ok()?;
             let binding = bindings.as_array()?.first()?;
-            let host = format!("{}:{}", binding["HostIp"].as_str()?, binding["HostPort"].as_str()?);
-            Some(Published { inside, host: host.parse().ok()? })
+            let address = binding["HostIp"].as_str()?.parse().ok()?;
+            let host = SocketAddr::new(address, binding["HostPort"].as_str()?.parse().ok()?);
+            Some(Published { inside, host })
         };
         Ok(own.filter_map(published).collect())
     }

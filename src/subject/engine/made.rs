@@ -28,7 +28,7 @@ impl Engine {
                 }
             }
             Ok(match offer {
-                Offer::Network => Made::Network(Joint { name: name.clone(), bridge: None }),
+                Offer::Network => Made::Network(Joint::new(name.clone(), None)),
                 Offer::Volume | Offer::Image => Made::Named(name.clone()),
             })
         })

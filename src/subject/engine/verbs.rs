@@ -1,6 +1,8 @@
 //! The verbs of a docker-like command line, one command each: `create`, `start`, `exec`, `stop`, `rm`. Never
 //! with `--rm`, since then `rm` could not be measured.
 
+use std::net::{IpAddr, SocketAddr};
+
 use super::super::client::Terminal;
 use super::Engine;
 use crate::outcome::{Abort, Failure};
@@ -73,10 +75,13 @@ impl Verbs for OfEngine<'_> {
     }
 }
 
-/// A line such as `80/tcp -> 127.0.0.1:49153`.
+/// A line such as `80/tcp -> 127.0.0.1:49153`; some clients print IPv6 addresses without brackets.
 fn published(line: &str) -> Option<Published> {
     let (inside, host) = line.split_once(" -> ")?;
-    Some(Published { inside: inside.split('/').next()?.parse().ok()?, host: host.trim().parse().ok()? })
+    let (address, port) = host.trim().rsplit_once(':')?;
+    let address: IpAddr = address.trim_matches(['[', ']']).parse().ok()?;
+    let host = SocketAddr::new(address, port.parse().ok()?);
+    Some(Published { inside: inside.split('/').next()?.parse().ok()?, host })
 }
 
 #[cfg(test)]
@@ -87,7 +92,9 @@ mod tests {
     fn published_ports_are_read() {
         let found = published("80/tcp -> 127.0.0.1:49153").unwrap();
         assert_eq!((found.inside, found.host.to_string().as_str()), (80, "127.0.0.1:49153"));
-        assert_eq!(published("80/tcp -> [::]:80").map(|port| port.host.is_ipv6()), Some(true));
+        for line in ["80/tcp -> [::1]:80", "80/udp -> ::1:80"] {
+            assert_eq!(published(line).map(|port| port.host.to_string()).as_deref(), Some("[::1]:80"));
+        }
         assert_eq!((published(""), published("no port")), (None, None));
     }
 }

@@ -74,14 +74,17 @@ pub(super) fn expected(spec: &Spec, cgroup: Cgroup) -> Expected {
 }
 
 /// What it can do. Single pieces are priced only for a floor without keys, which has all of them; and an entry
-/// joins only the namespaces that an engine makes private, so other keys exclude it.
-pub(super) fn offers(spec: &Spec) -> &'static [Need] {
+/// joins only the namespaces that an engine makes private, so other keys exclude it. Only root may join
+/// containers to a bridge.
+pub(super) fn offers(spec: &Spec) -> Vec<Need> {
     const ENTERED: [&str; 6] = ["image", "cpus", "burst", "net", "seccomp", "pid"];
-    match &spec.keys[..] {
-        [] => &Need::ALL,
-        keys if keys.iter().all(|(key, _)| ENTERED.contains(&key.as_str())) => &Need::JOINED,
-        _ => &[Need::Launch, Need::Work],
+    if spec.keys.iter().any(|(key, _)| !ENTERED.contains(&key.as_str())) {
+        return vec![Need::Launch, Need::Work];
     }
+    let own = spec.keys.is_empty().then_some(Need::Pieces);
+    let is_joined = container::is_privileged() && pieces(spec).has(Piece::Network);
+    let joined = if is_joined { &[Need::Address, Need::Joined][..] } else { &[] };
+    Need::CONTAINER.iter().copied().chain(own).chain(joined.iter().copied()).collect()
 }
 
 #[cfg(test)]

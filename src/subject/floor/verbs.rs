@@ -11,7 +11,7 @@ use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::PROBE;
 use crate::resource::Found;
 use crate::subject::container::{Draft, Entered, Span, Verbs, nothing_runs};
-use crate::subject::{Cpu, Order};
+use crate::subject::{Cpu, Joint, Order};
 use crate::sys::clock;
 use crate::sys::container::{Entrance, LaunchError, Made, Prepared, Running};
 use crate::sys::spawn::Unfinished;
@@ -42,8 +42,9 @@ impl<'a> OfFloor<'a> {
     /// What is prepared before the first verb.
     pub fn new(floor: &Floor, draft: Draft<'a>) -> Result<OfFloor<'a>, Failure> {
         let mut prepared = floor.container(draft.run, &draft.directory, draft.order())?;
-        if let Some(bridge) = draft.request.network.as_ref().and_then(|joint| joint.bridge.as_ref()) {
-            prepared.join(bridge.port().or_environment("cannot join a network")?);
+        let joint = draft.request.network.as_ref();
+        if let Some(namespace) = joint.map(Joint::namespace).transpose()?.flatten() {
+            prepared.join(namespace);
         }
         Ok(OfFloor { draft, prepared, made: None, running: None, entrances: Vec::new() })
     }

@@ -154,6 +154,8 @@ pub enum Varied {
     Every,
     /// The floor, if it has the key: it has the kernel's part of it and nothing else.
     Floor,
+    /// Engines that have the key.
+    Engines,
     /// Those below a measured subject of a higher layer, which alone needs them.
     BelowOthers,
 }
@@ -252,6 +254,8 @@ pub struct Experiment {
     pub question: &'static str,
     /// What a subject must support to have cells in it.
     pub needs: Need,
+    /// What values of its keys need in addition; a subject without it has no cells with this value.
+    pub requires: &'static [(&'static str, &'static str, Need)],
     /// The event that its values belong to.
     pub event: Event,
     /// Who its findings with verdicts affect; none if no kind of job is.
@@ -313,11 +317,12 @@ impl Experiment {
             name,
             question,
             needs,
+            requires: &[],
             event: match needs {
                 Need::Launch => Event::Once("launch"),
                 Need::Lifecycle => Event::Once("life of a container"),
                 Need::Exec => Event::Once("entry"),
-                Need::Pieces | Need::Work | Need::Network => Event::Works,
+                _ => Event::Works,
             },
             concern: None,
             metrics,
@@ -352,6 +357,12 @@ impl Experiment {
     /// Whether whole samples are kept next to the metrics' values: the replication is within them.
     pub fn keeps_samples(&self) -> bool {
         self.rounds.is_some()
+    }
+
+    /// What a setting needs of a subject, apart from what the experiment needs, with the value that needs it.
+    pub fn required(&self, setting: &Setting) -> impl Iterator<Item = (&'static str, &'static str, Need)> {
+        let own = self.requires.iter().copied();
+        own.filter(|(key, value, _)| setting.get(key) == Some(*value))
     }
 
     /// All keys that its settings can have.

@@ -474,10 +474,14 @@ fn cells(experiment: &Experiment, settings: &[Setting], subjects: &[Entry]) -> V
     let cell =
         |setting: &Setting, subject| Cell { experiment: experiment.name, setting: setting.clone(), subject };
     let members = members(experiment, subjects);
-    settings
-        .iter()
-        .flat_map(|setting| members.iter().map(|&subject| cell(setting, subject)).collect::<Vec<_>>())
-        .collect()
+    let has = |setting: &Setting, subject: usize| {
+        experiment.required(setting).all(|(.., need)| subjects[subject].offers.contains(&need))
+    };
+    let of = |setting| {
+        let own = members.iter().filter(move |subject| has(setting, **subject));
+        own.map(move |&subject| cell(setting, subject)).collect::<Vec<_>>()
+    };
+    settings.iter().flat_map(of).collect()
 }
 
 /// Adds a twin for the baseline and for the first subject of each layer, among those with verdicts.

@@ -1,9 +1,9 @@
 //! Who takes part in an experiment, and which subject is its baseline: not every subject supports what every
 //! experiment needs.
 
-use super::{Entry, Plan};
+use super::{Entry, Plan, Request};
+use crate::distinct;
 use crate::experiment::{self, Experiment};
-use crate::subject::Need;
 
 /// The indices of the subjects that support what an experiment needs. Twins are left out of experiments
 /// without verdicts.
@@ -46,21 +46,27 @@ impl Plan {
         (0..self.subjects.len()).filter(takes_part).collect()
     }
 
-    /// The subjects without cells in an experiment because they lack what it needs: the experiment, the
-    /// subject, the reason. Without twins.
-    pub fn lacking<'a>(
-        &'a self,
-        experiments: &'a [&'static str],
-    ) -> impl Iterator<Item = (&'static str, &'a str, &'static str)> {
-        let originals = || self.subjects.iter().filter(|entry| entry.twin_of.is_none());
-        experiments.iter().flat_map(move |name| {
-            let need = experiment::find(name).map(|experiment| experiment.needs);
-            let lacks = move |entry: &&Entry| {
-                entry.takes_part_in(name) && need.is_some_and(|need| !entry.offers.contains(&need))
-            };
-            originals()
-                .filter(lacks)
-                .map(move |entry| (*name, entry.label.as_str(), need.map_or("", Need::lacking)))
-        })
+    /// The subjects without cells in an experiment, or in some of its settings, because they lack what it
+    /// needs: the experiment, with the value of a key if only that is lacking; the subject; the reason. Without
+    /// twins.
+    pub fn lacking(&self, request: &Request) -> Vec<(String, &str, &'static str)> {
+        let mut all = Vec::new();
+        for one in request.experiments.iter().filter_map(|name| experiment::find(name)) {
+            let settings = super::settings(one, &request.chosen);
+            let required = distinct(settings.iter().flat_map(|setting| one.required(setting)));
+            let of_values = required
+                .into_iter()
+                .map(|(key, value, need)| (format!("{} {key}={value}", one.name), need, Some(one.needs)));
+            for (what, need, has) in [(one.name.to_owned(), one.needs, None)].into_iter().chain(of_values) {
+                let lacks = |entry: &&Entry| {
+                    let is_asked = entry.twin_of.is_none() && entry.takes_part_in(one.name);
+                    let offers = |need| entry.offers.contains(&need);
+                    is_asked && !offers(need) && has.is_none_or(offers)
+                };
+                let lacking = self.subjects.iter().filter(lacks);
+                all.extend(lacking.map(|entry| (what.clone(), entry.label.as_str(), need.lacking())));
+            }
+        }
+        all
     }
 }

@@ -52,18 +52,34 @@ pub enum Need {
     Pieces,
     /// A program inside that works for a while and reports results.
     Work,
-    /// A program inside that serves others over a network.
+    /// A program inside that stays and serves others over a network, if only its own.
     Network,
+    /// An address of its own that a process on the host reaches.
+    Address,
+    /// Containers on one network that reach each other by address.
+    Joined,
+    /// Ports inside that are published at addresses of the host.
+    Ports,
+    /// The same at its IPv6 addresses.
+    Ports6,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 6] =
-        [Need::Launch, Need::Lifecycle, Need::Exec, Need::Pieces, Need::Work, Need::Network];
+    pub const ALL: [Need; 10] = [
+        Need::Launch,
+        Need::Lifecycle,
+        Need::Exec,
+        Need::Pieces,
+        Need::Work,
+        Need::Network,
+        Need::Address,
+        Need::Joined,
+        Need::Ports,
+        Need::Ports6,
+    ];
     /// What everything that makes containers supports.
-    pub const CONTAINER: [Need; 4] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Work];
-    /// The same for what also joins them by networks.
-    pub const JOINED: [Need; 5] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Work, Need::Network];
+    pub const CONTAINER: [Need; 5] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Work, Need::Network];
 
     /// The word used in files.
     pub fn name(self) -> &'static str {
@@ -78,7 +94,47 @@ impl Need {
             Need::Exec => "it has no running container to enter",
             Need::Pieces => "it has no pieces that can be left out",
             Need::Work => "no work can run in it",
-            Need::Network => "it cannot be reached over a network",
+            Need::Network => "no program that stays can serve in it",
+            Need::Address => "it has no address of its own that the host reaches",
+            Need::Joined => "its containers are not joined by a network",
+            Need::Ports => "it does not publish ports",
+            Need::Ports6 => "it does not publish ports at IPv6 addresses",
+        }
+    }
+}
+
+/// Where the client of a network experiment is, as seen from the server in a subject's container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Path {
+    /// In the same network namespace.
+    Inside,
+    /// On the host, and connects to the container's own address.
+    Bridge,
+    /// On the host, and connects to a port published at its IPv4 loopback address.
+    Published,
+    /// The same at an address that others reach the host by.
+    PublishedHost,
+    /// The same at its IPv6 loopback address.
+    Published6,
+    /// In another container on the same network.
+    Peer,
+}
+
+impl Path {
+    /// The word used in settings.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// What it needs of a subject in addition to a server.
+    pub const fn need(self) -> Need {
+        match self {
+            Path::Inside => Need::Network,
+            Path::Bridge => Need::Address,
+            Path::Published | Path::PublishedHost => Need::Ports,
+            Path::Published6 => Need::Ports6,
+            Path::Peer => Need::Joined,
         }
     }
 }
