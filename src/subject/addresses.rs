@@ -2,7 +2,7 @@
 //! asked.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 /// Addresses of the network namespace of a process, without loopback.
 pub(super) fn of_process(pid: i32) -> io::Result<Vec<IpAddr>> {
@@ -15,6 +15,18 @@ pub(super) fn of_process(pid: i32) -> io::Result<Vec<IpAddr>> {
         Err(error) => return Err(error),
     }
     Ok(all)
+}
+
+/// The address of the host by which others reach it: the one that its packets to them have. None if it has
+/// no route to others.
+pub fn of_host() -> Option<Ipv4Addr> {
+    // An address for documentation; a datagram socket that connects sends nothing.
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect((Ipv4Addr::new(198, 51, 100, 1), 9)).ok()?;
+    match socket.local_addr().ok()?.ip() {
+        IpAddr::V4(own) if !own.is_loopback() => Some(own),
+        _ => None,
+    }
 }
 
 /// The local addresses in the kernel's routing table: each is on the line before the one that says `host

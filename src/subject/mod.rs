@@ -3,7 +3,7 @@
 //! subjects in `context`, containers as handles in `container`.
 
 mod account;
-mod addresses;
+pub mod addresses;
 pub mod api;
 pub mod bare;
 mod channel;
@@ -20,6 +20,7 @@ pub mod floor;
 pub mod limits;
 pub mod login;
 pub mod oci;
+pub mod pair;
 pub mod pieces;
 pub mod podman;
 pub mod resources;
@@ -27,6 +28,7 @@ pub mod roots;
 pub mod survey;
 pub mod treatment;
 pub(crate) mod unavailable;
+pub mod way;
 pub mod work;
 
 pub use crate::record::ComponentFacts as Component;

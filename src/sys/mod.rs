@@ -12,6 +12,7 @@ pub mod cgroup;
 pub mod child;
 pub mod clock;
 pub mod command;
+pub mod conntrack;
 pub mod container;
 pub mod filesystem;
 pub mod identity;

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use super::pidfd;
 use super::socket::{Patience, READABLE, Waited};
+use super::{clock, pidfd};
 use crate::units::Nanos;
 
 /// A running process.
@@ -39,7 +39,8 @@ fn ids() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-fn all() -> impl Iterator<Item = Process> {
+/// All processes.
+pub(crate) fn all() -> impl Iterator<Item = Process> {
     ids().filter_map(read)
 }
 
@@ -159,6 +160,12 @@ pub fn on_path(name: &str) -> Option<PathBuf> {
 
 fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+/// The current time in clock ticks after boot, as of [`Process::started`].
+pub(crate) fn now() -> u64 {
+    let ticks = rustix::param::clock_ticks_per_second() as f64;
+    (clock::with_suspensions().0 as f64 / 1e9 * ticks) as u64
 }
 
 impl Process {

@@ -8,7 +8,9 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+use rustix::net::{
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
 
 use super::link::{Attributes, message};
 
@@ -43,7 +45,8 @@ pub fn to(address: IpAddr) -> io::Result<Way> {
     (about[0], about[1]) = (family as u8, octets.len() as u8 * 8);
     let attributes = Attributes::default().add(libc::RTA_DST, &octets);
     let request = message(libc::RTM_GETROUTE, 0, &[&about[..], &attributes.0].concat());
-    let route = answers(&request, libc::RTM_NEWROUTE)?.into_iter().next().ok_or(io::ErrorKind::NotFound)?;
+    let route =
+        answers(None, &request, libc::RTM_NEWROUTE)?.into_iter().next().ok_or(io::ErrorKind::NotFound)?;
     // The type follows the family, three more bytes, the table, the protocol and the scope.
     if route.get(7) == Some(&libc::RTN_LOCAL) {
         return Ok(Way::Own);
@@ -95,13 +98,14 @@ fn links() -> io::Result<Vec<Link>> {
         }
         Some(link)
     };
-    Ok(answers(&request, libc::RTM_NEWLINK)?.into_iter().filter_map(link).collect())
+    Ok(answers(None, &request, libc::RTM_NEWLINK)?.into_iter().filter_map(link).collect())
 }
 
-/// The bodies of all answers of a kind to a request.
-fn answers(request: &[u8], wanted: u16) -> io::Result<Vec<Vec<u8>>> {
-    // Without a protocol it is that of routes.
-    let socket: OwnedFd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+/// The bodies of all answers of a kind to a request of this protocol of netlink; without one it is that of
+/// routes.
+pub(super) fn answers(protocol: Option<Protocol>, request: &[u8], wanted: u16) -> io::Result<Vec<Vec<u8>>> {
+    let kind = (SocketType::RAW, SocketFlags::CLOEXEC);
+    let socket: OwnedFd = socket_with(AddressFamily::NETLINK, kind.0, kind.1, protocol)?;
     send(&socket, request, SendFlags::empty())?;
     let (mut answers, mut buffer) = (Vec::new(), vec![0u8; 64 << 10]);
     loop {
@@ -127,7 +131,7 @@ fn answers(request: &[u8], wanted: u16) -> io::Result<Vec<Vec<u8>>> {
 }
 
 /// The attributes after this many bytes, each with its kind.
-fn attributes_of(bytes: &[u8], after: usize) -> impl Iterator<Item = (u16, &[u8])> {
+pub(super) fn attributes_of(bytes: &[u8], after: usize) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes.get(after..).unwrap_or_default();
     std::iter::from_fn(move || {
         let half = |at: usize| Some(u16::from_ne_bytes(rest.get(at..at + 2)?.try_into().ok()?));

@@ -1,0 +1,214 @@
+//! Pairs of a server and a client on every path: packets really go the way that the path says, which is read
+//! back; and a delay planted in a proxy is found.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path as File;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ::dunnage::subject::pair::{self, Pair};
+use ::dunnage::subject::way::Way;
+use ::dunnage::subject::{Path, RunContext, Subject, Transport, bare};
+use ::dunnage::units::Nanos;
+
+use super::dunnage::Dunnage;
+use super::support::{Need, lacks, skip};
+use super::{PastDocker, ends, run_in, subject};
+
+/// Round trips of a pair that only shows the way.
+const TRIPS: &str = "500";
+
+/// The way of some packets, and the median round trip of their exchange.
+fn travelled(subject: &dyn Subject, end: (Path, Transport), run: &RunContext) -> Way {
+    let host = bare::peer(&run.place);
+    let failed = |what: &str| format!("{}, {end:?}: {what}", subject.about().spec);
+    let mut pair =
+        Pair::begin(subject, &host, end, run).unwrap_or_else(|why| panic!("{}: {why:?}", failed("begin")));
+    pair.serve().unwrap_or_else(|why| panic!("{}: {why:?}", failed("serve")));
+    let sent = pair.travelled(|pair| {
+        let target = pair.target().to_string();
+        let words = ["trips", end.1.name(), &target, "1", TRIPS, "3000000000", "blocking"];
+        let done = pair.ask(&words, Nanos::from_millis(3000))?.done;
+        assert_eq!(pair::result(&done, "wrong")?, 0);
+        assert_eq!(pair::result(&done, "trips")?.to_string(), TRIPS, "{}", failed("trips"));
+        Ok(((), 2 * pair::result(&done, "trips")? as u64))
+    });
+    assert!(pair.server_cpu().unwrap() > Nanos(0), "{}", failed("server"));
+    sent.unwrap_or_else(|why| panic!("{}: {why:?}", failed("travel"))).1
+}
+
+/// The ways of a subject on these paths, by both protocols.
+fn ways(text: &str, paths: &[Path]) -> Vec<(Path, Way)> {
+    let dunnage = Dunnage::new();
+    let run = run_in(&dunnage.state());
+    let subject = subject(text, &run);
+    let mut all = Vec::new();
+    for path in paths {
+        for transport in [Transport::Tcp, Transport::Udp] {
+            all.push((*path, travelled(subject.as_ref(), (*path, transport), &run)));
+        }
+    }
+    ends(&dunnage, subject, run);
+    all
+}
+
+#[test]
+fn a_process_on_the_host_exchanges_through_loopback() {
+    for (_, way) in ways("bare", &[Path::Inside]) {
+        assert_eq!((way.interfaces, way.helpers), (vec!["lo".to_owned()], Vec::new()));
+    }
+}
+
+#[test]
+fn packets_to_the_floor_pass_a_bridge_and_a_veth_pair() {
+    if lacks("packets_to_the_floor_pass_a_bridge_and_a_veth_pair", Need::Root) {
+        return;
+    }
+    for (path, way) in ways("floor", &[Path::Inside, Path::Bridge, Path::Peer]) {
+        let interfaces = way.interfaces.join(",");
+        match path {
+            Path::Inside => assert_eq!(interfaces, "lo"),
+            Path::Bridge => assert_eq!(interfaces, "bridge,eth0,port1", "{way:?}"),
+            _ => assert_eq!(interfaces, "eth0", "the bridge is in a namespace of its own: {way:?}"),
+        }
+        assert!(way.helpers.is_empty() && way.helper_cpu == Nanos(0), "{way:?}");
+    }
+}
+
+#[test]
+fn a_container_without_a_network_is_reached_from_inside_only() {
+    const TEST: &str = "a_container_without_a_network_is_reached_from_inside_only";
+    for (need, text) in
+        [(Need::Crun, "crun"), (Need::Docker, "docker:net=none"), (Need::Podman, "podman:net=none")]
+    {
+        if lacks(TEST, need) {
+            continue;
+        }
+        for (_, way) in ways(text, &[Path::Inside]) {
+            assert_eq!(way.interfaces, ["lo"], "{text}");
+        }
+    }
+}
+
+/// Docker leaves connections to 127.0.0.0/8 to its proxy and translates those to other addresses.
+#[test]
+fn packets_to_docker_pass_its_bridge_its_rules_or_its_proxy() {
+    if lacks("packets_to_docker_pass_its_bridge_its_rules_or_its_proxy", Need::Docker) {
+        return;
+    }
+    let paths = [Path::Bridge, Path::Published, Path::PublishedHost, Path::Published6, Path::Peer];
+    for (path, way) in ways("docker", &paths) {
+        let passed = |name: &str| way.interfaces.iter().any(|own| own.starts_with(name));
+        assert!(passed("veth"), "{path:?}: {way:?}");
+        let is_proxied = matches!(path, Path::Published | Path::Published6);
+        assert_eq!(way.helpers.contains(&"docker-proxy".to_owned()), is_proxied, "{path:?}: {way:?}");
+        assert_eq!(way.helper_cpu > Nanos(0), is_proxied, "{path:?}: {way:?}");
+        match path {
+            Path::Published | Path::Published6 => assert_eq!(way.listener.as_deref(), Some("docker-proxy")),
+            Path::PublishedHost => {
+                assert!(way.translation.as_ref().unwrap().starts_with("dnat 172."), "{way:?}");
+            }
+            _ => assert_eq!(way.translation.as_deref(), Ok("none"), "{path:?}: {way:?}"),
+        }
+    }
+}
+
+#[test]
+fn packets_to_podman_pass_its_bridge_and_its_rules() {
+    if lacks("packets_to_podman_pass_its_bridge_and_its_rules", Need::Podman) {
+        return;
+    }
+    let _open = PastDocker(PastDocker::rule("-I"));
+    for (path, way) in ways("podman", &[Path::Bridge, Path::Published, Path::PublishedHost, Path::Peer]) {
+        let is_published = matches!(path, Path::Published | Path::PublishedHost);
+        let is_translated = way.translation.as_ref().is_ok_and(|told| told.starts_with("dnat 10."));
+        assert_eq!(is_translated, is_published, "{path:?}: {way:?}");
+        assert!(way.interfaces.iter().any(|own| own.starts_with("veth")), "{path:?}: {way:?}");
+        assert_eq!(way.helpers, [""; 0], "{path:?}: {way:?}");
+    }
+}
+
+/// A proxy that delays what the client sends by this much, and reads its own target from a file when it
+/// accepts.
+fn proxy(target: Arc<File>, delay: Duration) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let Ok(client) = client else { return };
+            let Ok(text) = std::fs::read_to_string(&target) else { return };
+            let Ok(server) = TcpStream::connect(text.trim()) else { continue };
+            [&client, &server].map(|stream| stream.set_nodelay(true).unwrap());
+            let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || pass(&mut from, &mut to, delay));
+            std::thread::spawn(move || pass(&mut { server }, &mut { client }, Duration::ZERO));
+        }
+    });
+    port
+}
+
+fn pass(from: &mut TcpStream, to: &mut TcpStream, delay: Duration) {
+    let mut bytes = [0; 4096];
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        let began = Instant::now();
+        while began.elapsed() < delay {
+            std::hint::spin_loop();
+        }
+        if to.write_all(&bytes[..count]).is_err() {
+            return;
+        }
+    }
+    let _ = to.shutdown(std::net::Shutdown::Both);
+}
+
+/// A client of docker that says that a published port is behind a proxy of this delay.
+fn through_a_proxy(directory: &File, name: &str, delay: Duration) -> String {
+    let target = directory.join(format!("{name}.target"));
+    let port = proxy(target.as_path().into(), delay);
+    let script = format!(
+        "#!/bin/sh\nif [ \"$1\" = port ]; then\n  docker \"$@\" | sed 's/.*-> //' > {}\n  echo '7000/tcp -> 127.0.0.1:{port}'\nelse\n  exec docker \"$@\"\nfi\n",
+        target.display()
+    );
+    let path = directory.join(name);
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn two_hundred_microseconds_in_a_proxy_are_found() {
+    const TEST: &str = "two_hundred_microseconds_in_a_proxy_are_found";
+    const PLANTED: f64 = 200e-6;
+    if lacks(TEST, Need::Docker) {
+        return;
+    }
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return skip(TEST, Need::Docker, "a proxy needs a CPU of its own");
+    }
+    let dunnage = Dunnage::new();
+    let place = tempfile::tempdir().unwrap();
+    let quick = through_a_proxy(place.path(), "quick", Duration::ZERO);
+    let slow = through_a_proxy(place.path(), "slow", Duration::from_secs_f64(PLANTED));
+    let settings = "--set path=published --set protocol=tcp --no-vary --rounds 8";
+    let ran = dunnage.run(&format!(
+        "run net-latency -s quick=docker:bin={quick} -s slow=docker:bin={slow} {settings} -o DIR"
+    ));
+    assert_eq!(ran.code, 0, "{ran}");
+    let recorded = ::dunnage::record::load(&dunnage.directory()).unwrap();
+    let analysis = ::dunnage::verdict::analyse(&recorded);
+    let added = |label: &str| {
+        let of = |cell: usize| recorded.plan.entry(cell).label == label;
+        let price =
+            analysis.prices.iter().find(|one| of(one.cell) && one.metric == 0 && one.reference.is_some());
+        price.unwrap_or_else(|| panic!("{label}: {ran}")).price.value
+    };
+    let found = added("slow") - added("quick");
+    assert!((found - PLANTED).abs() <= 0.15 * PLANTED, "{found}: {ran}");
+    // The listener that was read back is the proxy.
+    let cell =
+        recorded.plan.cells.iter().position(|cell| cell.setting.get("path") == Some("published")).unwrap();
+    let listener = recorded.facts(cell, "listener").flatten().next().unwrap();
+    assert_ne!((listener, listener), ("none", "docker-proxy"), "{listener}");
+}
