@@ -5,6 +5,7 @@ pub mod command;
 pub mod cpu;
 pub mod exec;
 pub mod lifecycle;
+mod network;
 pub mod primitives;
 mod scripted;
 pub mod start;
@@ -22,7 +23,7 @@ use crate::units::Stamp;
 pub type Measure = fn(&mut dyn Subject, &Setting, &RunContext) -> Result<Sample, Abort>;
 
 /// The function of each experiment.
-static ALL: [(&str, Measure); 10] = [
+static ALL: [(&str, Measure); 11] = [
     ("start", start::measure),
     ("primitives", primitives::measure),
     ("lifecycle", lifecycle::measure),
@@ -32,6 +33,7 @@ static ALL: [(&str, Measure); 10] = [
     (experiment::syscall::NAME, syscall::measure),
     (experiment::throttle::NAME, throttle::measure),
     (experiment::cpu::NAME, cpu::measure),
+    (experiment::network::latency::NAME, network::latency::measure),
     ("scripted", scripted::measure),
 ];
 

@@ -17,14 +17,19 @@ pub(super) fn of_process(pid: i32) -> io::Result<Vec<IpAddr>> {
     Ok(all)
 }
 
-/// The address of the host by which others reach it: the one that its packets to them have. None if it has
-/// no route to others.
-pub fn of_host() -> Option<Ipv4Addr> {
+/// The address of the host by which others reach it: the one that its packets to them have; without a route to
+/// them, the first of its own. None if it has loopback only.
+pub fn of_host() -> Option<IpAddr> {
+    let own = || of_process(std::process::id() as i32).ok()?.into_iter().find(IpAddr::is_ipv4);
+    of_route().or_else(own)
+}
+
+fn of_route() -> Option<IpAddr> {
     // An address for documentation; a datagram socket that connects sends nothing.
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect((Ipv4Addr::new(198, 51, 100, 1), 9)).ok()?;
     match socket.local_addr().ok()?.ip() {
-        IpAddr::V4(own) if !own.is_loopback() => Some(own),
+        own if !own.is_loopback() => Some(own),
         _ => None,
     }
 }

@@ -91,7 +91,7 @@ impl<'a> Pair<'a> {
             Path::Published6 => Some(Ipv6Addr::LOCALHOST.into()),
             Path::PublishedHost => {
                 let own = addresses::of_host();
-                Some(own.ok_or_else(|| unsupported("this host has no address but loopback"))?.into())
+                Some(own.ok_or_else(|| unsupported("this host has no address but loopback"))?)
             }
             _ => None,
         };

@@ -190,7 +190,7 @@ fn listener(target: SocketAddr, transport: Transport) -> Option<String> {
 
 /// The inode of a socket in a line of `/proc/net/tcp` or `udp`, if it takes what is sent there: it listens, or
 /// is not connected.
-fn bound<'a>(line: &'a str, target: SocketAddr, transport: Transport) -> Option<&'a str> {
+fn bound(line: &str, target: SocketAddr, transport: Transport) -> Option<&str> {
     let state = if transport == Transport::Tcp { "0A" } else { "07" };
     let fields: Vec<&str> = line.split_whitespace().collect();
     let (address, port) = fields.get(1)?.split_once(':')?;

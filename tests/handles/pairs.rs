@@ -140,7 +140,8 @@ fn proxy(target: Arc<File>, delay: Duration) -> u16 {
             let Ok(client) = client else { return };
             let Ok(text) = std::fs::read_to_string(&target) else { return };
             let Ok(server) = TcpStream::connect(text.trim()) else { continue };
-            [&client, &server].map(|stream| stream.set_nodelay(true).unwrap());
+            client.set_nodelay(true).unwrap();
+            server.set_nodelay(true).unwrap();
             let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
             std::thread::spawn(move || pass(&mut from, &mut to, delay));
             std::thread::spawn(move || pass(&mut { server }, &mut { client }, Duration::ZERO));

@@ -131,3 +131,19 @@ fn an_ordinary_user_may_not_name_another() {
     let ran = dunnage.through(&wrapper, "check start -s podman:net=none");
     assert_eq!(ran.code, 0, "{ran}");
 }
+
+#[test]
+fn a_published_port_of_a_user_is_held_by_a_helper() {
+    let test = "a_published_port_of_a_user_is_held_by_a_helper";
+    let Some(user) = User::new(test, 'f', Ids::Subordinate) else { return };
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run(&format!(
+        "run net-latency -s podman:rootless={} --set path=published --no-vary --rounds 2 -o DIR",
+        user.name
+    ));
+    assert_eq!(ran.code, 0, "{ran}");
+    let samples = fs::read_to_string(dunnage.directory().join("samples.jsonl")).unwrap();
+    // Which one depends on the version.
+    let holds = |name: &str| samples.contains(&format!("\"listener\":\"{name}"));
+    assert!(["pasta", "passt", "rootlessport", "slirp4netns"].into_iter().any(holds), "{samples}");
+}

@@ -9,6 +9,7 @@ mod completions;
 mod dunnage;
 mod history;
 mod import;
+mod network;
 mod pack;
 mod pipeline;
 mod planted;

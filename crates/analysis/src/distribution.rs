@@ -66,6 +66,11 @@ impl Distribution {
         (self.count() > 0).then(|| self.0.value_at_quantile(share))
     }
 
+    /// The mean of the values; none without values.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.0.mean())
+    }
+
     /// The number of values.
     pub fn count(&self) -> u64 {
         self.0.len()

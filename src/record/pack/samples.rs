@@ -2,6 +2,7 @@
 //! a report counts them as before.
 
 use std::io::{BufReader, Write};
+use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -109,21 +110,32 @@ fn names<T>(all: &mut Pairs<T>, words: &mut Words) {
 fn clean_fact(name: &str, fact: &str, words: &mut Words) -> String {
     match name {
         "said" => words.given(Kind::Said, "said", fact),
+        "interfaces" => interfaces(fact, words),
+        "way" => {
+            let is_address =
+                |word: &str| word.parse::<SocketAddr>().is_ok() || word.parse::<IpAddr>().is_ok();
+            let cleaned = |word| match is_address(word) {
+                true => words.given(Kind::Value, "address", word),
+                false => words.told(word),
+            };
+            fact.split(' ').map(cleaned).collect::<Vec<_>>().join(" ")
+        }
         "network" => match fact.split_once(':') {
-            Some((kind, interfaces)) => {
-                let cleaned: Vec<String> = interfaces.split(',').map(|one| interface(one, words)).collect();
-                format!("{kind}:{}", cleaned.join(","))
-            }
+            Some((kind, all)) => format!("{kind}:{}", interfaces(all, words)),
             None => words.told(fact),
         },
         _ => words.told(fact),
     }
 }
 
+fn interfaces(all: &str, words: &mut Words) -> String {
+    let cleaned: Vec<String> = all.split(',').map(|one| interface(one, words)).collect();
+    cleaned.join(",")
+}
+
 /// Interfaces numbered by engines and the kernel keep their names.
 fn interface(name: &str, words: &mut Words) -> String {
-    const COUNTED: &str =
-        "lo eth tap tun tunl gre gretap erspan sit ip6tnl ip6gre ip_vti ip6_vti docker podman cni bond";
+    const COUNTED: &str = "lo eth tap tun tunl gre gretap erspan sit ip6tnl ip6gre ip_vti ip6_vti docker podman cni bond veth br bridge port none";
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     if name.is_empty() || COUNTED.split(' ').any(|counted| counted == stem) {
         name.to_owned()
@@ -141,6 +153,14 @@ mod tests {
     fn interfaces_with_names_of_their_own_and_what_commands_said_are_replaced() {
         let mut own = Words::new(&Private::default(), &[], "", "");
         assert_eq!(clean_fact("network", "private:lo,eth0,wg-acme", &mut own), "private:lo,eth0,interface1");
+        assert_eq!(
+            clean_fact("interfaces", "docker0,lo,veth,wg-acme", &mut own),
+            "docker0,lo,veth,interface1"
+        );
+        assert_eq!(
+            clean_fact("way", "dnat [fd00::2]:70 snat 10.0.0.1", &mut own),
+            "dnat address1 snat address2"
+        );
         assert_eq!(clean_fact("said", "anything", &mut own), "said1");
     }
 }

@@ -1,6 +1,7 @@
 //! What a scripted subject reports of its work, by kind: in the form of the probe's message, from the
 //! scripted time, so that a planted effect is in every pass.
 
+use crate::outcome::Distribution;
 use crate::probe::message::Done;
 use crate::stats::Rng;
 
@@ -9,7 +10,7 @@ use super::super::Work;
 /// The scripted result of a work that takes `time` seconds.
 type Script = fn(&Work, f64, &mut Rng) -> Done;
 
-static SCRIPTS: &[(&str, Script)] = &[("cpu", cpu), ("command", command)];
+static SCRIPTS: &[(&str, Script)] = &[("cpu", cpu), ("command", command), ("network", network)];
 
 /// The result of a work; `None` for a kind without a script.
 pub fn done(work: &Work, time: f64, rng: &mut Rng) -> Option<Done> {
@@ -65,6 +66,31 @@ fn command(work: &Work, time: f64, _: &mut Rng) -> Done {
     Done {
         results: results.map(|(name, value)| (name.to_owned(), value)).to_vec(),
         notes: vec![program],
+        ..Done::default()
+    }
+}
+
+/// Round trips of a thousandth of the scripted time; a path other than `inside` doubles it.
+fn network(work: &Work, time: f64, rng: &mut Rng) -> Done {
+    let [path, count] = [2, 4].map(|at| work.arguments.get(at).map_or("", String::as_str));
+    let (factor, count) = (if path == "inside" { 1.0 } else { 2.0 }, count.parse().unwrap_or(0u64));
+    let trip = || (time * 1e6 * factor * (1.0 + 0.05 * rng.standard_normal().abs())) as u64;
+    let trips: Vec<u64> = std::iter::repeat_with(trip).take(200).collect();
+    let connect = Distribution::of(trips.iter().map(|trip| trip * 3));
+    let took = trips.iter().sum::<u64>() as i64 * count as i64 / 200;
+    let results = [
+        ("trips", count as i64),
+        ("took", took),
+        ("client_cpu", took / 3),
+        ("server_cpu", took / 4),
+        ("helper_cpu", 0),
+        ("connections", 100),
+        ("connections_took", took / 100),
+    ];
+    Done {
+        results: results.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+        distributions: vec![("trip".to_owned(), Distribution::of(trips)), ("connect".to_owned(), connect)],
+        notes: vec![("way".to_owned(), "none".to_owned())],
         ..Done::default()
     }
 }

@@ -9,6 +9,7 @@ pub mod cpu;
 pub mod exec;
 mod fixed_work;
 pub mod lifecycle;
+pub mod network;
 pub mod primitives;
 pub mod question;
 pub mod scripted;
@@ -37,6 +38,7 @@ pub static ALL: &[&Experiment] = &[
     &syscall::SYSCALL,
     &throttle::THROTTLE,
     &cpu::CPU,
+    &network::latency::NET_LATENCY,
 ];
 
 /// For tests of the whole program only: found by name, and on no list.

@@ -471,17 +471,14 @@ pub fn key_of(experiment: &Experiment, key: &SettingKey) -> String {
 }
 
 fn cells(experiment: &Experiment, settings: &[Setting], subjects: &[Entry]) -> Vec<Cell> {
-    let cell =
-        |setting: &Setting, subject| Cell { experiment: experiment.name, setting: setting.clone(), subject };
     let members = members(experiment, subjects);
-    let has = |setting: &Setting, subject: usize| {
-        experiment.required(setting).all(|(.., need)| subjects[subject].offers.contains(&need))
+    let all = settings.iter().flat_map(|setting| members.iter().map(move |&subject| (setting, subject)));
+    let has = |(setting, subject): &(&Setting, usize)| {
+        experiment.required(setting).all(|(.., need)| subjects[*subject].offers.contains(&need))
     };
-    let of = |setting| {
-        let own = members.iter().filter(move |subject| has(setting, **subject));
-        own.map(move |&subject| cell(setting, subject)).collect::<Vec<_>>()
-    };
-    settings.iter().flat_map(of).collect()
+    all.filter(has)
+        .map(|(setting, subject)| Cell { experiment: experiment.name, setting: setting.clone(), subject })
+        .collect()
 }
 
 /// Adds a twin for the baseline and for the first subject of each layer, among those with verdicts.

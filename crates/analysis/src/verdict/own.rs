@@ -5,13 +5,13 @@ use super::price::Sum;
 use super::suspect::{self, Suspect};
 use super::table::ExperimentTable;
 use super::view::View;
-use crate::experiment::{command, cpu, primitives, service, start, syscall, throttle};
+use crate::experiment::{command, cpu, network, primitives, service, start, syscall, throttle};
 
 /// Makes the tables of an experiment.
 type Tables = fn(&View<'_>) -> Vec<ExperimentTable>;
 
 /// The tables of each experiment that has any.
-static TABLES: [(&str, Tables); 7] = [
+static TABLES: [(&str, Tables); 8] = [
     ("start", |view| command::tables::cold(view, "start", "returned").into_iter().collect()),
     (primitives::NAME, primitives::tables::all),
     (command::NAME, command::tables::experiment_tables),
@@ -19,6 +19,7 @@ static TABLES: [(&str, Tables); 7] = [
     (syscall::NAME, syscall::tables::all),
     (throttle::NAME, throttle::tables::experiment_tables),
     (cpu::NAME, cpu::tables::experiment_tables),
+    (network::latency::NAME, network::tables::all),
 ];
 
 /// The rules for suspects of single experiments.

@@ -1,5 +1,6 @@
 //! Results that cannot be a price, at a level that all prices of the experiment share.
 
+use crate::experiment::Weight;
 use crate::stats::{Estimate, Pairs};
 use crate::verdict::price::{JUDGED, below_zero};
 use crate::verdict::{Suspect, View};
@@ -9,7 +10,9 @@ pub fn negative(view: &View<'_>) -> Vec<Suspect> {
     let mechanism = "this piece makes others cheaper, so the difference is not its own price; or part of the work was \
          left out";
     Suspect::each(view, "negative price", mechanism, |cell, metric| {
-        if is_another_way(view, cell) {
+        // Where some metrics decide, others may be less: CPU time is charged elsewhere, a rate falls.
+        let is_context = view.metric(cell, metric).weight != Weight::Verdict;
+        if is_another_way(view, cell) || (is_context && view.cell(cell).asks().decides()) {
             return None;
         }
         let price = view.price(cell).filter(|price| price.metric == metric && below_zero(&price.shared))?;

@@ -1,0 +1,169 @@
+//! What does a network path add to a round trip? A client sends a message and waits for the whole of it to
+//! come back, thousands of times in a row; and it connects and closes. What a path adds is the difference
+//! from the same exchange inside one network namespace of the same subject, round by round.
+//!
+//! Deliberately absent: half round trips, and a rate: the next message is sent when the last one is back, so
+//! that this is the latency of an idle path.
+
+use super::{PATH, REQUIRES, for_each, inside};
+use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
+use crate::experiment::setting::{Setting, SettingKey, fits};
+use crate::outcome::Sample;
+use crate::stats::Margin;
+use crate::subject::Need;
+use crate::subject::spec::parse_size;
+use crate::units::{Better, Nanos, Unit};
+
+/// Its name.
+pub const NAME: &str = "net-latency";
+
+/// Exchanges of a sample, or its length if that is reached before. Over the fewest rounds that give verdicts
+/// these are 250,000 exchanges, or 10 s.
+pub const TRIPS: u64 = 21_000;
+/// The longest that the exchanges of a sample take.
+pub const LASTS: Nanos = Nanos::from_millis(850);
+/// Connections of a sample, one after the other.
+pub const CONNECTIONS: u64 = 1_000;
+/// The longest that they take.
+pub const CONNECTING: Nanos = Nanos::from_millis(100);
+
+/// The largest message.
+const MOST_BYTES: u64 = 1 << 16;
+/// The largest datagram of IPv4.
+const MOST_IN_DATAGRAM: u64 = 65_507;
+
+/// Half a microsecond is less than the difference between two wake-ups of the same thread.
+const MARGIN: Margin = Margin::fixed(500e-9, 0.03);
+
+const fn quantile(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
+    Metric::by(name, derive).of(Unit::Seconds, MARGIN)
+}
+
+static METRICS: [Metric; 8] = [
+    quantile("p50", |sample| sample.quantile("trip", 0.5)).meaning(
+        "the median full round trip: from before the first byte of a message is sent until all of it has come back from \
+         the server, which returns it unchanged",
+    ),
+    quantile("p99", |sample| sample.quantile("trip", 0.99)).context().meaning("the same, 99th percentile"),
+    quantile("p999", |sample| sample.quantile("trip", 0.999)).context().meaning("the same, 99.9th percentile"),
+    quantile("connect", |sample| sample.quantile("connect", 0.5)).context().meaning(
+        "the median time from `connect` until the server's first bytes have arrived, since a proxy accepts connections before it \
+         reaches the server; only for `protocol=tcp`",
+    ),
+    Metric::by("connections", |sample| {
+        Some(sample.counter("connections")? as f64 / nanos(sample, "connections_took")?)
+    })
+    .of(Unit::PerSecond, Margin::fixed(0.0, 0.03))
+    .with(Better::More)
+    .context()
+    .meaning("connections made and closed by one client in a second, one after the other"),
+    quantile("client_cpu", |sample| for_each(sample, "client_cpu"))
+        .context()
+        .meaning("CPU time of the client for each exchange, with the kernel's work on its behalf"),
+    quantile("server_cpu", |sample| for_each(sample, "server_cpu")).context().meaning("the same of the server"),
+    quantile("helper_cpu", |sample| for_each(sample, "helper_cpu")).context().meaning(
+        "the same of the engine's programs that carry packets: proxies of published ports and networks in user space",
+    ),
+];
+
+static KEYS: [SettingKey; 4] = [
+    PATH,
+    SettingKey::of("protocol", &["tcp"])
+        .or(|value| fits(value == "udp", "tcp, udp"))
+        .meaning("`tcp`: one connection; `udp`: datagrams"),
+    SettingKey::of("size", &["1"])
+        .or(|value| {
+            let is_size = parse_size(value).is_some_and(|bytes| (1..=MOST_BYTES).contains(&bytes));
+            fits(is_size, "a size from 1 to 64KiB")
+        })
+        .meaning(
+            "bytes of a message in either direction, such as `1`, `1KiB` or `64KiB`; a datagram holds 65507",
+        ),
+    SettingKey::of("receive", &["blocking"])
+        .or(|value| fits(value == "busy", "blocking, busy"))
+        .meaning("how both ends wait for bytes: asleep in the kernel, or asking again and again"),
+];
+
+/// The bytes of a message.
+pub fn size(setting: &Setting) -> u64 {
+    setting.get("size").and_then(parse_size).unwrap_or(1)
+}
+
+/// Whether it is about streams.
+pub fn is_of_streams(setting: &Setting) -> bool {
+    setting.get("protocol") != Some("udp")
+}
+
+/// The experiment `net-latency`.
+pub static NET_LATENCY: Experiment = Experiment {
+    keys: &KEYS,
+    requires: &REQUIRES,
+    event: Event::Often("round trip"),
+    scope: Scope::Few,
+    // The only path of a container in the host's network is `inside`.
+    varies: &[Variation::of("net", &["host"]).only(Varied::Engines)],
+    maps: &["p50"],
+    has: |setting| is_of_streams(setting) || size(setting) <= MOST_IN_DATAGRAM,
+    quick_values: |key| key.values,
+    reference: inside,
+    // Making and removing a container that stays takes about as long as two launches.
+    cost: |_, launch| launch + launch + LASTS + CONNECTING,
+    ..Experiment::of(NAME, "what does a network path add to a round trip?", Need::Network, &METRICS)
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::settings_of;
+    use crate::outcome::Distribution;
+
+    #[test]
+    fn what_is_larger_than_a_datagram_is_sent_as_a_stream_only() {
+        let chosen = |key: &SettingKey| match key.name {
+            "path" => vec!["inside"],
+            "protocol" => vec!["tcp", "udp"],
+            "size" => vec!["1", "64KiB"],
+            _ => key.values.to_vec(),
+        };
+        let all: Vec<_> = settings_of(&NET_LATENCY, chosen).iter().map(Setting::to_string).collect();
+        assert_eq!(
+            all,
+            [
+                "path=inside;protocol=tcp;size=1;receive=blocking",
+                "path=inside;protocol=tcp;size=64KiB;receive=blocking",
+                "path=inside;protocol=udp;size=1;receive=blocking"
+            ]
+        );
+        for wrong in ["0", "65KiB", "much"] {
+            assert!(KEYS[2].take(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_path_is_compared_with_the_same_exchange_inside() {
+        let path =
+            |name| Setting(vec![("path", name), ("protocol", "udp"), ("size", "1"), ("receive", "busy")]);
+        assert_eq!((NET_LATENCY.reference)(&path("published")), Some(path("inside")));
+        assert_eq!((NET_LATENCY.reference)(&path("inside")), None);
+    }
+
+    #[test]
+    fn metrics_are_of_single_exchanges() {
+        let trip = Distribution::of([20_000, 21_000, 30_000]);
+        let counters = [
+            ("trips", 1000),
+            ("server_cpu", 5_000_000),
+            ("connections", 10),
+            ("connections_took", 1_000_000),
+        ];
+        let sample = Sample {
+            distributions: vec![("trip".into(), trip)],
+            counters: counters.map(|(name, value)| (name.into(), value)).to_vec(),
+            ..Sample::default()
+        };
+        let value = |name: &str| METRICS.iter().find(|one| one.name == name).unwrap().value(&sample);
+        assert!((value("p50").unwrap() - 21e-6).abs() < 1e-7, "{:?}", value("p50"));
+        assert_eq!(value("server_cpu"), Some(5e-6));
+        assert_eq!((value("connections"), value("connect"), value("helper_cpu")), (Some(1e4), None, None));
+    }
+}

@@ -1,0 +1,73 @@
+//! What experiments about the network share: the path between client and server, what each path needs of a
+//! subject, and the reference of every path, which is the same exchange inside one network namespace.
+
+pub mod latency;
+pub mod tables;
+
+use super::setting::{Setting, SettingKey, fits};
+use crate::outcome::Sample;
+use crate::subject::{Need, Path};
+
+/// The paths that are measured unless others are chosen.
+const USUAL: [&str; 3] = ["inside", "bridge", "published"];
+
+/// The key that every experiment about the network has.
+const PATH: SettingKey = SettingKey::of("path", &USUAL).or(is_path).meaning(
+    "where the client is: `inside` the server's network namespace (the host's loopback for subjects in the host's \
+     network), the reference of every other path; `bridge`: on the host, to the container's own address; `published`: on \
+     the host, to a port published at 127.0.0.1; `published-host`: the same at the host's own address; `published6`: the \
+     same at ::1; `peer`: in another container on the same network",
+);
+
+/// What each path but the reference needs of a subject in addition.
+static REQUIRES: [(&str, &str, Need); 5] = [
+    ("path", "bridge", Path::Bridge.need()),
+    ("path", "published", Path::Published.need()),
+    ("path", "published-host", Path::PublishedHost.need()),
+    ("path", "published6", Path::Published6.need()),
+    ("path", "peer", Path::Peer.need()),
+];
+
+fn is_path(value: &str) -> Result<(), String> {
+    let names = "inside, bridge, published, published-host, published6, peer";
+    fits(value.parse::<Path>().is_ok(), names)
+}
+
+/// The path of a setting.
+pub fn path(setting: &Setting) -> Path {
+    setting.get("path").and_then(|name| name.parse().ok()).unwrap_or(Path::Inside)
+}
+
+/// The same exchange inside one network namespace.
+fn inside(setting: &Setting) -> Option<Setting> {
+    let is_reference = path(setting) == Path::Inside;
+    let pairs = setting.0.iter();
+    let inside = pairs.map(|(key, value)| (*key, if *key == "path" { USUAL[0] } else { *value }));
+    (!is_reference).then(|| Setting(inside.collect()))
+}
+
+/// CPU time for each exchange, in seconds.
+fn for_each(sample: &Sample, counter: &str) -> Option<f64> {
+    let exchanges = sample.counter("trips").filter(|count| *count > 0)?;
+    Some(super::question::nanos(sample, counter)? / exchanges as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use strum::VariantArray;
+
+    use super::*;
+
+    #[test]
+    fn every_path_is_a_value_with_what_it_needs() {
+        for path in Path::VARIANTS {
+            assert_eq!(PATH.take(path.name()), Ok(path.name()));
+            let needs: Vec<_> = REQUIRES.iter().filter(|(_, name, _)| *name == path.name()).collect();
+            match path {
+                Path::Inside => assert!(needs.is_empty()),
+                path => assert_eq!(needs, [&("path", path.name(), path.need())]),
+            }
+        }
+        assert!(PATH.take("outside").is_err());
+    }
+}

@@ -1,0 +1,151 @@
+//! Network paths on planted data with known truth and on the scripted subject: which subjects have which
+//! paths, what a path adds, the kernel's part of it, and paths that are too quick to be true.
+
+use dunnage::plan::{self, Entry, Layer, Plan, Request};
+use dunnage::record::Recorded;
+use dunnage::stats::Rng;
+use dunnage::subject::{Need, Path};
+use dunnage::verdict::analyse;
+use dunnage::verdict::table::Item;
+
+use crate::dunnage::Dunnage;
+use crate::planted::{entry, recorded, request, rules};
+
+const ROUNDS: usize = 16;
+/// The round trip inside, in seconds.
+const INSIDE: f64 = 20e-6;
+const BRIDGE: f64 = 8e-6;
+/// What an engine's rules add to the bridge.
+const RULES: f64 = 3e-6;
+const PROXY: f64 = 200e-6;
+
+fn request_of(subjects: &[(&str, Layer, &[Need])]) -> Request {
+    let subject = |(text, layer, more): &(&str, Layer, &[Need])| {
+        let own = entry(text, *layer);
+        Entry { offers: [&own.offers[..], more].concat(), ..own }
+    };
+    request(vec!["net-latency"], subjects.iter().map(subject).collect(), ROUNDS)
+}
+
+fn planned() -> (Request, Plan) {
+    let request = request_of(&[
+        ("bare", Layer::Bare, &[]),
+        ("floor", Layer::Floor, &[Need::Address, Need::Joined]),
+        ("docker", Layer::Engine, &[Need::Address, Need::Joined, Need::Ports]),
+        ("docker:net=none", Layer::Engine, &[]),
+    ]);
+    (request.clone(), plan::make(request))
+}
+
+fn path_of(plan: &Plan, cell: usize) -> Path {
+    plan.cells[cell].setting.get("path").unwrap().parse().unwrap()
+}
+
+/// Rounds have a pace of their own, which all cells share and which is larger than any path.
+fn measured(plan: &Plan, adds: impl Fn(&str, Path) -> f64) -> Recorded {
+    recorded(plan.clone(), |cell| {
+        let mut own = Rng::for_stream(11, cell as u64);
+        let subject = &plan.subjects[plan.cells[cell].subject];
+        let mut values = vec![vec![f64::NAN; ROUNDS]; plan.metrics(&plan.cells[cell]).len()];
+        for (round, value) in values[0].iter_mut().enumerate() {
+            let pace = 300e-6 * Rng::for_stream(7, round as u64).standard_normal().abs();
+            let noise = 50e-9 * own.standard_normal();
+            *value = INSIDE + pace + noise + adds(&subject.spec.to_string(), path_of(plan, cell));
+        }
+        values
+    })
+}
+
+fn as_planted(subject: &str, path: Path) -> f64 {
+    match (subject, path) {
+        (_, Path::Inside) => 0.0,
+        ("floor", _) => BRIDGE,
+        (_, Path::Bridge) => BRIDGE + RULES,
+        _ => BRIDGE + PROXY,
+    }
+}
+
+#[test]
+fn subjects_have_the_paths_that_they_can_have_and_the_others_with_a_reason() {
+    let (request, plan) = planned();
+    let paths = |label: &str| {
+        let own = (0..plan.cells.len()).filter(|cell| plan.entry(*cell).label == label);
+        let mut paths: Vec<_> = own.map(|cell| path_of(&plan, cell).name()).collect();
+        paths.dedup();
+        paths
+    };
+    assert_eq!(paths("bare"), ["inside"]);
+    assert_eq!(paths("floor"), ["inside", "bridge"]);
+    assert_eq!(paths("docker"), ["inside", "bridge", "published"]);
+    assert_eq!(paths("docker:net=none"), ["inside"]);
+    let lacking = plan.lacking(&request);
+    let told = |what: &str| -> Vec<&str> {
+        lacking.iter().filter(|(own, ..)| own == what).map(|(_, label, _)| *label).collect()
+    };
+    assert_eq!(told("net-latency path=bridge"), ["bare", "docker:net=none"]);
+    assert_eq!(told("net-latency path=published"), ["bare", "floor", "docker:net=none"]);
+    assert_eq!(lacking.len(), 5, "{lacking:?}");
+}
+
+#[test]
+fn what_a_path_adds_is_found_with_the_kernels_part() {
+    let (_, plan) = planned();
+    let analysis = analyse(&measured(&plan, as_planted));
+    assert_eq!(rules(&analysis), [""; 0]);
+    let table = analysis.experiment_tables.iter().find(|table| table.name == "paths").unwrap();
+    let column = |name: &str| table.columns.iter().position(|column| column.name == name).unwrap();
+    let row = |subject: &str, path: &str| {
+        let text = |item: &Item, text: &str| *item == Item::Text(text.to_owned());
+        table.rows.iter().find(|row| text(&row[0], subject) && text(&row[1], path)).unwrap()
+    };
+    let near = |item: &Item, truth: f64| match item {
+        Item::Interval(found) => {
+            let interval = found.interval.unwrap();
+            assert!(interval.low <= truth && truth <= interval.high, "{truth}: {found:?}");
+            assert!((found.value - truth).abs() < 100e-9, "{truth}: {found:?}");
+        }
+        other => panic!("{other:?}"),
+    };
+    near(&row("floor", "bridge")[column("path adds")], BRIDGE);
+    near(&row("docker", "bridge")[column("path adds")], BRIDGE + RULES);
+    near(&row("docker", "bridge")[column("kernel's part")], BRIDGE);
+    near(&row("docker", "published")[column("path adds")], BRIDGE + PROXY);
+    assert_eq!(row("docker", "inside")[column("path adds")], Item::Nothing("the reference".into()));
+    let summary = table.summary.join("\n");
+    assert!(summary.contains("docker: added to a round trip (tcp, 1 B): `bridge` 11"), "{summary}");
+    assert!(summary.contains("less than 3.0 % to requests that take longer than 6.9"), "{summary}");
+}
+
+#[test]
+fn a_path_quicker_than_none_is_suspect_and_one_within_the_noise_is_not() {
+    let (_, plan) = planned();
+    let quicker = |by: f64| {
+        let adds = move |subject: &str, path: Path| match (subject, path) {
+            ("docker", Path::Published) => -by,
+            other => as_planted(other.0, other.1),
+        };
+        rules(&analyse(&measured(&plan, adds)))
+    };
+    assert_eq!(quicker(0.0), [""; 0]);
+    let found = quicker(5e-6);
+    // Of the subject and of its twin.
+    assert!(!found.is_empty() && found.iter().all(|rule| *rule == "negative price"), "{found:?}");
+}
+
+#[test]
+fn the_scripted_subject_goes_through_the_whole_pipeline() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run(
+        "run net-latency -s fake --set protocol=tcp --set protocol=udp --rounds 12 --seed 7 --full -o DIR",
+    );
+    assert_eq!(ran.code, 0, "{ran}");
+    for words in ["What does a network path add to a round trip?", "`published`", "round trips by path"] {
+        assert!(ran.stdout.contains(words), "{words}: {ran}");
+    }
+    let csv = dunnage.run("report DIR --format csv");
+    assert!(csv.stdout.contains("path=bridge;protocol=udp;size=1;receive=blocking"), "{csv}");
+    let refused = dunnage.run("run net-latency -s fake --set path=outside");
+    assert!(refused.code == 2 && refused.stderr.contains("published-host"), "{refused}");
+    let nowhere = dunnage.run("plan net-latency -s fake --set path=peer");
+    assert!(nowhere.to_string().contains("its containers are not joined by a network"), "{nowhere}");
+}
