@@ -110,6 +110,7 @@ fn what_a_path_adds_is_found_with_the_kernels_part() {
     near(&row("docker", "bridge")[column("path adds")], BRIDGE + RULES);
     near(&row("docker", "bridge")[column("kernel's part")], BRIDGE);
     near(&row("docker", "published")[column("path adds")], BRIDGE + PROXY);
+    near(&row("docker", "published")[column("kernel's part")], BRIDGE);
     assert_eq!(row("docker", "inside")[column("path adds")], Item::Nothing("the reference".into()));
     let summary = table.summary.join("\n");
     assert!(summary.contains("docker: added to a round trip (tcp, 1 B): `bridge` 11"), "{summary}");

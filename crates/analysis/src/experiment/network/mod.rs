@@ -40,10 +40,13 @@ pub fn path(setting: &Setting) -> Path {
 
 /// The same exchange inside one network namespace.
 fn inside(setting: &Setting) -> Option<Setting> {
-    let is_reference = path(setting) == Path::Inside;
+    (path(setting) != Path::Inside).then(|| on(setting, Path::Inside))
+}
+
+/// The same exchange on another path.
+fn on(setting: &Setting, path: Path) -> Setting {
     let pairs = setting.0.iter();
-    let inside = pairs.map(|(key, value)| (*key, if *key == "path" { USUAL[0] } else { *value }));
-    (!is_reference).then(|| Setting(inside.collect()))
+    Setting(pairs.map(|(key, value)| (*key, if *key == "path" { path.name() } else { *value })).collect())
 }
 
 /// CPU time for each exchange, in seconds.

@@ -2,7 +2,7 @@
 //! kernel alone needs, and which way the packets really went.
 
 use super::latency::{NAME, is_of_streams};
-use super::path;
+use super::{on, path};
 use crate::experiment::Setting;
 use crate::plan::Layer;
 use crate::subject::Path;
@@ -39,7 +39,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
     let notes = [
         "medians over rounds of the median full round trip of each; `path adds` is the difference from the same exchange inside \
          one network namespace of the same subject, round by round; all with their 95 % intervals",
-        "kernel's part: what the same path adds on the floor, a bridge and a veth pair without address translation, filters and proxies",
+        "kernel's part: what the floor's path adds, a bridge and a veth pair without address translation, filters and proxies; for published ports too",
         "translation, listener and interfaces are read back while the packets pass, on the host and at both ends",
     ];
     let summary = summary(view, &cells);
@@ -95,14 +95,19 @@ fn row(view: &View<'_>, cell: usize) -> Vec<Item> {
     ]
 }
 
-/// The floor's cell in the same setting, for layers above it.
+/// The floor's cell on the same path, for layers above it; packets to a published port pass a bridge too.
 fn kernel(view: &View<'_>, cell: usize) -> Option<usize> {
     let plan = view.plan();
     let is_floor =
         |subject: &usize| plan.subjects[*subject].layer == Layer::Floor && plan.is_original(*subject);
     let floor = (0..plan.subjects.len()).find(is_floor)?;
     let is_above = plan.entry(cell).layer > Layer::Floor;
-    is_above.then(|| plan.cell_of(NAME, &plan.cells[cell].setting, floor))?
+    let setting = &plan.cells[cell].setting;
+    let own = match path(setting) {
+        Path::Published | Path::PublishedHost | Path::Published6 => Path::Bridge,
+        other => other,
+    };
+    is_above.then(|| plan.cell_of(NAME, &on(setting, own), floor))?
 }
 
 /// What each subject's paths add to the first exchange that was chosen, and when that does not matter.
