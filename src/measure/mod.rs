@@ -23,7 +23,7 @@ use crate::units::Stamp;
 pub type Measure = fn(&mut dyn Subject, &Setting, &RunContext) -> Result<Sample, Abort>;
 
 /// The function of each experiment.
-static ALL: [(&str, Measure); 11] = [
+static ALL: [(&str, Measure); 12] = [
     ("start", start::measure),
     ("primitives", primitives::measure),
     ("lifecycle", lifecycle::measure),
@@ -34,6 +34,7 @@ static ALL: [(&str, Measure); 11] = [
     (experiment::throttle::NAME, throttle::measure),
     (experiment::cpu::NAME, cpu::measure),
     (experiment::network::latency::NAME, network::latency::measure),
+    (experiment::network::throughput::NAME, network::throughput::measure),
     ("scripted", scripted::measure),
 ];
 

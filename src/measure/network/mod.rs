@@ -1,6 +1,7 @@
 //! How experiments about the network are measured: what they share. Each has a file of its own.
 
 pub mod latency;
+pub mod throughput;
 
 use super::sample_of;
 use crate::outcome::{Abort, Failure, FailureClass, Sample};

@@ -39,6 +39,7 @@ pub static ALL: &[&Experiment] = &[
     &throttle::THROTTLE,
     &cpu::CPU,
     &network::latency::NET_LATENCY,
+    &network::throughput::NET_THROUGHPUT,
 ];
 
 /// For tests of the whole program only: found by name, and on no list.

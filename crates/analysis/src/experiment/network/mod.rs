@@ -3,6 +3,7 @@
 
 pub mod latency;
 pub mod tables;
+pub mod throughput;
 
 use super::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;

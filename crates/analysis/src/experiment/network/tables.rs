@@ -1,8 +1,7 @@
 //! The table of paths: what each adds to the same exchange inside one network namespace, how much of that the
 //! kernel alone needs, and which way the packets really went.
 
-use super::latency::{NAME, is_of_streams};
-use super::{on, path};
+use super::{latency, on, path, throughput};
 use crate::experiment::Setting;
 use crate::plan::Layer;
 use crate::subject::Path;
@@ -12,48 +11,101 @@ use crate::verdict::View;
 use crate::verdict::price::JUDGED;
 use crate::verdict::table::{Column, ExperimentTable, Item};
 
-/// All tables.
-pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
+/// What the table of an experiment shows.
+struct Shown {
+    /// The experiment.
+    name: &'static str,
+    title: &'static str,
+    /// What its first metric is about, as a heading and in a sentence.
+    heading: &'static str,
+    of: &'static str,
+    /// What is exchanged in a setting, in words.
+    exchange: fn(&Setting) -> String,
+    /// More metrics, with their headings and units.
+    more: &'static [(&'static str, &'static str, Unit)],
+    /// When what paths add does not matter: from this share, and the most that a path adds.
+    small: fn(&str, f64) -> String,
+}
+
+static LATENCY: Shown = Shown {
+    name: latency::NAME,
+    title: "round trips by path",
+    heading: "round trip",
+    of: "a round trip",
+    exchange: message,
+    more: &[("connect", "connect", Unit::Seconds), ("helpers' CPU", "helper_cpu", Unit::Seconds)],
+    small: |share, longer| {
+        let longer = Unit::Seconds.format(longer);
+        format!(
+            "these paths add less than {share} to requests that take longer than {longer} and wait for one round trip"
+        )
+    },
+};
+
+static THROUGHPUT: Shown = Shown {
+    name: throughput::NAME,
+    title: "a gigabyte by path",
+    heading: "GB up",
+    of: "a gigabyte to the server",
+    exchange: |setting| listed([setting.get("streams").unwrap_or("1"), "at once"], " "),
+    more: &[
+        ("rate up", "up_rate", Unit::BytesPerSecond),
+        ("rate down", "down_rate", Unit::BytesPerSecond),
+        ("client's CPU", "client_cpu", Unit::Seconds),
+        ("server's CPU", "server_cpu", Unit::Seconds),
+        ("helpers' CPU", "helper_cpu", Unit::Seconds),
+    ],
+    small: |share, longer| {
+        let slower = Unit::BytesPerSecond.format(1e9 / longer);
+        format!(
+            "these paths add less than {share} to transfers that are slower than {slower} for another reason"
+        )
+    },
+};
+
+/// The table of round trips.
+pub fn of_latency(view: &View<'_>) -> Vec<ExperimentTable> {
+    table(&LATENCY, view).into_iter().collect()
+}
+
+/// The table of bulk transfer.
+pub fn of_throughput(view: &View<'_>) -> Vec<ExperimentTable> {
+    table(&THROUGHPUT, view).into_iter().collect()
+}
+
+fn table(shown: &Shown, view: &View<'_>) -> Option<ExperimentTable> {
     let plan = view.plan();
     let is_shown = |cell: &usize| plan.entry(*cell).twin_of.is_none();
-    let mut cells: Vec<usize> = view.cells_of(NAME).filter(is_shown).collect();
+    let mut cells: Vec<usize> = view.cells_of(shown.name).filter(is_shown).collect();
     // By subject; the settings of one keep their order.
     cells.sort_by_key(|cell| plan.cells[*cell].subject);
-    let rows: Vec<_> = cells.iter().map(|cell| row(view, *cell)).collect();
+    let rows: Vec<_> = cells.iter().map(|cell| row(shown, view, *cell)).collect();
     if rows.is_empty() {
-        return Vec::new();
+        return None;
     }
-    let columns = vec![
-        Column::of_texts("subject"),
-        Column::of_texts("path"),
-        Column::of_texts("exchange"),
-        Column::of_values("round trip", Unit::Seconds),
-        Column::of_values("path adds", Unit::Seconds),
-        Column::of_values("kernel's part", Unit::Seconds),
-        Column::of_values("connect", Unit::Seconds),
-        Column::of_values("helpers' CPU", Unit::Seconds),
-        Column::of_texts("translation"),
-        Column::of_texts("listener"),
-        Column::of_texts("interfaces"),
-    ];
+    let texts = |names: [&str; 3]| names.map(Column::of_texts);
+    let first = [shown.heading, "path adds", "kernel's part"].map(|name| (name, Unit::Seconds));
+    let values = first.into_iter().chain(shown.more.iter().map(|(heading, _, unit)| (*heading, *unit)));
+    let mut columns = texts(["subject", "path", "exchange"]).to_vec();
+    columns.extend(values.map(|(name, unit)| Column::of_values(name, unit)));
+    columns.extend(texts(["translation", "listener", "interfaces"]));
     let notes = [
-        "medians over rounds of the median full round trip of each; `path adds` is the difference from the same exchange inside \
+        "medians over rounds; `path adds` is the difference from the same exchange inside \
          one network namespace of the same subject, round by round; all with their 95 % intervals",
         "kernel's part: what the floor's path adds, a bridge and a veth pair without address translation, filters and proxies; for published ports too",
         "translation, listener and interfaces are read back while the packets pass, on the host and at both ends",
     ];
-    let summary = summary(view, &cells);
-    let title = "round trips by path".to_owned();
-    vec![ExperimentTable {
+    let summary = summary(shown, view, &cells);
+    Some(ExperimentTable {
         rows,
         notes: notes.map(str::to_owned).to_vec(),
         summary,
-        ..ExperimentTable::new(NAME, "paths", title, columns)
-    }]
+        ..ExperimentTable::new(shown.name, "paths", shown.title.to_owned(), columns)
+    })
 }
 
-/// What is exchanged, in words.
-fn exchange(setting: &Setting) -> String {
+/// A message, in words.
+fn message(setting: &Setting) -> String {
     let protocol = setting.get("protocol").unwrap_or_default();
     let receive = setting.get("receive").filter(|receive| *receive != "blocking");
     let size = setting.get("size").unwrap_or("1");
@@ -61,13 +113,12 @@ fn exchange(setting: &Setting) -> String {
     listed([protocol, &format!("{size}{unit}")].into_iter().chain(receive), ", ")
 }
 
-fn row(view: &View<'_>, cell: usize) -> Vec<Item> {
+fn row(shown: &Shown, view: &View<'_>, cell: usize) -> Vec<Item> {
     let setting = &view.cell(cell).setting;
     let is_reference = path(setting) == Path::Inside;
-    let value = |name: &str, why: &str| {
-        let metric = view.metric_index(cell, name);
-        let found = metric.and_then(|metric| view.cells[cell].metrics[metric].as_ref());
-        found.map_or_else(|| Item::Nothing(why.to_owned()), |one| Item::Interval(one.median))
+    let value = |metric: usize| {
+        let found = view.cells[cell].metrics[metric].as_ref();
+        found.map_or_else(|| Item::Nothing("no data".into()), |one| Item::Interval(one.median))
     };
     let adds = |cell: usize| view.price(cell).map(|price| price.price);
     let priced = |estimate, why: &str| match estimate {
@@ -79,20 +130,17 @@ fn row(view: &View<'_>, cell: usize) -> Vec<Item> {
         let found = view.run.facts(cell, name).flatten().next_back();
         found.map_or_else(|| Item::Nothing("not read".into()), |fact| Item::Text(fact.to_owned()))
     };
-    let no_connection = if is_of_streams(setting) { "no data" } else { "not applicable" };
-    vec![
+    let mut row = vec![
         Item::Text(view.label(cell).to_owned()),
         Item::Text(path(setting).name().to_owned()),
-        Item::Text(exchange(setting)),
-        value("p50", "no data"),
+        Item::Text((shown.exchange)(setting)),
+        value(JUDGED),
         priced(adds(cell), "no data"),
         priced(kernel(view, cell).and_then(adds), "not measured"),
-        value("connect", no_connection),
-        value("helper_cpu", "no data"),
-        fact("way"),
-        fact("listener"),
-        fact("interfaces"),
-    ]
+    ];
+    row.extend(shown.more.iter().filter_map(|(_, name, _)| view.metric_index(cell, name)).map(value));
+    row.extend(["way", "listener", "interfaces"].map(fact));
+    row
 }
 
 /// The floor's cell on the same path, for layers above it; packets to a published port pass a bridge too.
@@ -107,16 +155,16 @@ fn kernel(view: &View<'_>, cell: usize) -> Option<usize> {
         Path::Published | Path::PublishedHost | Path::Published6 => Path::Bridge,
         other => other,
     };
-    is_above.then(|| plan.cell_of(NAME, &on(setting, own), floor))?
+    is_above.then(|| plan.cell_of(view.cell(cell).experiment, &on(setting, own), floor))?
 }
 
 /// What each subject's paths add to the first exchange that was chosen, and when that does not matter.
-fn summary(view: &View<'_>, cells: &[usize]) -> Vec<String> {
+fn summary(shown: &Shown, view: &View<'_>, cells: &[usize]) -> Vec<String> {
     let plan = view.plan();
-    let Some(first) = cells.first().map(|cell| exchange(&plan.cells[*cell].setting)) else {
+    let Some(first) = cells.first().map(|cell| (shown.exchange)(&plan.cells[*cell].setting)) else {
         return Vec::new();
     };
-    let own = |cell: &&usize| exchange(&plan.cells[**cell].setting) == first;
+    let own = |cell: &&usize| (shown.exchange)(&plan.cells[**cell].setting) == first;
     let priced: Vec<(usize, _)> = cells
         .iter()
         .filter(own)
@@ -133,15 +181,15 @@ fn summary(view: &View<'_>, cells: &[usize]) -> Vec<String> {
         });
         let told = listed(told, "; ");
         (!told.is_empty())
-            .then(|| format!("{}: added to a round trip ({first}): {told}", plan.subjects[subject].label))
+            .then(|| format!("{}: added to {} ({first}): {told}", plan.subjects[subject].label, shown.of))
     };
     let mut all: Vec<String> = (0..plan.subjects.len()).filter_map(of_subject).collect();
     let highs = priced.iter().map(|(_, price)| price.price.interval.map(|interval| interval.high));
     let most = highs.collect::<Option<Vec<f64>>>().unwrap_or_default().into_iter().fold(0.0, f64::max);
-    let share = cells.first().map_or(0.0, |cell| plan.margin_of(NAME, view.metric(*cell, JUDGED)).parts().1);
+    let share =
+        cells.first().map_or(0.0, |cell| plan.margin_of(shown.name, view.metric(*cell, JUDGED)).parts().1);
     if most > 0.0 && share > 0.0 {
-        let (long, share) = (Unit::Seconds.format(most / share), percent(share));
-        all.push(format!("these paths add less than {share} to requests that take longer than {long} and wait for one round trip"));
+        all.push((shown.small)(&percent(share), most / share));
     }
     all
 }

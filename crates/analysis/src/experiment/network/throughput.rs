@@ -1,0 +1,114 @@
+//! What does a network path add to bulk transfer? Random bytes move to the server and back, and the receiver
+//! confirms their number and checksum. The first metrics are the time of a gigabyte, since what a path adds to it
+//! is a sum as for round trips; rates are next to them.
+//!
+//! Deliberately absent: sparse files and zeros, which a path could move without reading them.
+
+use super::{PATH, REQUIRES, inside};
+use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
+use crate::experiment::setting::{SettingKey, fits};
+use crate::outcome::Sample;
+use crate::stats::Margin;
+use crate::subject::Need;
+use crate::units::{Better, Nanos, Unit};
+
+/// Its name.
+pub const NAME: &str = "net-throughput";
+
+/// Bytes that a sample moves in each direction. Over the fewest rounds that give verdicts these are 3 GiB.
+pub const BYTES: u64 = 256 << 20;
+/// The longest that a direction may take.
+pub const LASTS: Nanos = Nanos::from_millis(20_000);
+/// The most streams at once.
+const MOST_STREAMS: u64 = 64;
+
+const GB: f64 = 1e9;
+const MARGIN: Margin = Margin::fixed(5e-3, 0.03);
+
+/// Seconds of this counter for each gigabyte of these bytes.
+fn each(sample: &Sample, counter: &str, bytes: &[&str]) -> Option<f64> {
+    let moved = bytes.iter().map(|name| sample.counter(name)).sum::<Option<i64>>().filter(|all| *all > 0)?;
+    Some(nanos(sample, counter)? / moved as f64 * GB)
+}
+
+fn rate(sample: &Sample, counter: &str, bytes: &str) -> Option<f64> {
+    Some(GB / each(sample, counter, &[bytes])?)
+}
+
+const BOTH: [&str; 2] = ["up_bytes", "down_bytes"];
+
+const fn seconds(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
+    Metric::by(name, derive).of(Unit::Seconds, MARGIN)
+}
+
+const fn rates(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
+    Metric::by(name, derive).of(Unit::BytesPerSecond, Margin::fixed(0.0, 0.03)).with(Better::More).context()
+}
+
+static METRICS: [Metric; 7] = [
+    seconds("up", |sample| each(sample, "up_took", &["up_bytes"])).meaning(
+        "the time of a gigabyte from client to server: from the request until the server's confirmation of count and \
+         checksum has arrived",
+    ),
+    seconds("down", |sample| each(sample, "down_took", &["down_bytes"]))
+        .meaning("the same from server to client, until the client has checked the last byte"),
+    rates("up_rate", |sample| rate(sample, "up_took", "up_bytes")).meaning("bytes in a second from client to server"),
+    rates("down_rate", |sample| rate(sample, "down_took", "down_bytes"))
+        .meaning("bytes in a second from server to client"),
+    seconds("client_cpu", |sample| each(sample, "client_cpu", &BOTH))
+        .context()
+        .meaning("CPU time of the client for each gigabyte, both directions together, with its checksums"),
+    seconds("server_cpu", |sample| each(sample, "server_cpu", &BOTH)).context().meaning("the same of the server"),
+    seconds("helper_cpu", |sample| each(sample, "helper_cpu", &BOTH)).context().meaning(
+        "the same of the engine's programs that carry packets: proxies of published ports and networks in user space",
+    ),
+];
+
+static KEYS: [SettingKey; 2] = [
+    PATH,
+    SettingKey::of("streams", &["1"])
+        .or(|value| {
+            let is_count = value.parse().is_ok_and(|count| (1..=MOST_STREAMS).contains(&count));
+            fits(is_count, "a number of streams from 1 to 64")
+        })
+        .meaning("connections that move the bytes at once, such as `1` or `4`"),
+];
+
+/// The experiment `net-throughput`.
+pub static NET_THROUGHPUT: Experiment = Experiment {
+    keys: &KEYS,
+    requires: &REQUIRES,
+    event: Event::Often("gigabyte"),
+    scope: Scope::Few,
+    varies: &[Variation::of("net", &["host"]).only(Varied::Engines)],
+    maps: &["up"],
+    quick_values: |key| key.values,
+    reference: inside,
+    // At about a gigabyte a second.
+    cost: |_, launch| launch + launch + Nanos::from_millis(600),
+    ..Experiment::of(NAME, "what does a network path add to bulk transfer?", Need::Network, &METRICS)
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_of_a_gigabyte() {
+        let counters = [
+            ("up_bytes", 500_000_000),
+            ("up_took", 250_000_000),
+            ("down_bytes", 500_000_000),
+            ("down_took", 1_000_000_000),
+            ("server_cpu", 300_000_000),
+        ];
+        let counters = counters.map(|(name, value)| (name.into(), value)).to_vec();
+        let sample = Sample { counters, ..Sample::default() };
+        let value = |name: &str| METRICS.iter().find(|one| one.name == name).unwrap().value(&sample);
+        assert_eq!((value("up"), value("down"), value("up_rate")), (Some(0.5), Some(2.0), Some(2e9)));
+        assert_eq!((value("server_cpu"), value("helper_cpu")), (Some(0.3), None));
+        for wrong in ["0", "65", "many"] {
+            assert!(KEYS[1].take(wrong).is_err(), "{wrong}");
+        }
+    }
+}
