@@ -95,6 +95,8 @@ sha256sum deep/file; cat /proc/self/cgroup; cat /proc/$$/status | grep -e PPid -
     let guest = Guest::new().content("/given", b"what was given\n");
     let done = guest.run(script, AMPLE).unwrap_or_else(|fault| panic!("{fault}"));
     assert_eq!(done.code, 7, "{done}");
+    // Without these words on the console, a panic of the script's kernel would be taken for one of its boot.
+    assert!(done.console.contains("guest: init has begun"), "{done}");
     for words in ["what was given\n", "to standard error\n", "\n0::/user.slice/", "PPid:\t1\n"] {
         assert!(done.output.contains(words), "`{words}`: {done}");
     }

@@ -33,6 +33,9 @@ const QEMU: &str = "qemu-system-x86_64";
 /// How many of the console's last lines an error shows.
 const LAST_LINES: usize = 40;
 
+/// What `init.sh` says first on the console.
+const BEGAN: &str = "guest: init has begun";
+
 /// A machine under construction.
 pub struct Guest {
     qemu: PathBuf,
@@ -76,6 +79,12 @@ impl fmt::Display for Done {
 pub struct Fault {
     pub what: String,
     pub console: String,
+}
+
+impl Fault {
+    fn is_before_init(&self) -> bool {
+        self.console.contains("Kernel panic") && !self.console.contains(BEGAN)
+    }
 }
 
 impl fmt::Display for Fault {
@@ -182,10 +191,19 @@ impl Guest {
         Guest { initramfs: Some(archive), ..self }
     }
 
-    /// Boots, runs the script, and shuts down; or returns why not.
+    /// Boots, runs the script, and shuts down; or returns why not. On a busy machine the emulated kernel may panic before
+    /// any program has run, for example in `psi_task_switch`; then it is booted once more.
     pub fn run(mut self, script: &str, deadline: Duration) -> Result<Done, Fault> {
+        let own = self.initramfs.take();
+        let initramfs = own.clone().unwrap_or_else(|| self.pack(script));
+        match self.boot(&initramfs, deadline) {
+            Err(fault) if own.is_none() && fault.is_before_init() => self.boot(&initramfs, deadline),
+            done => done,
+        }
+    }
+
+    fn boot(&self, initramfs: &[u8], deadline: Duration) -> Result<Done, Fault> {
         let place = tempfile::tempdir().expect("a directory");
-        let initramfs = self.initramfs.take().unwrap_or_else(|| self.pack(script));
         fs::write(place.path().join("initramfs"), initramfs).expect("room for the initramfs");
         let began = Instant::now();
         let silent = |what| Fault { what, console: String::new() };
