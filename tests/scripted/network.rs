@@ -150,3 +150,28 @@ fn the_scripted_subject_goes_through_the_whole_pipeline() {
     let nowhere = dunnage.run("plan net-latency -s fake --set path=peer");
     assert!(nowhere.to_string().contains("its containers are not joined by a network"), "{nowhere}");
 }
+
+#[test]
+fn a_path_that_is_half_as_fast_adds_the_time_of_a_gigabyte() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("run net-throughput -s fake --rounds 12 --seed 7 --full -o DIR");
+    assert_eq!(ran.code, 0, "{ran}");
+    let recorded = dunnage::record::load(&dunnage.directory()).unwrap();
+    let analysis = analyse(&recorded);
+    let table = analysis.experiment_tables.iter().find(|table| table.name == "paths").unwrap();
+    let value = |row: &[Item], name: &str| {
+        let column = table.columns.iter().position(|column| column.name == name).unwrap();
+        match &row[column] {
+            Item::Interval(found) => found.value,
+            other => panic!("{name}: {other:?}"),
+        }
+    };
+    let paths: Vec<_> = table.rows.iter().map(|row| row[1].clone()).collect();
+    assert_eq!(paths, ["inside", "bridge", "published"].map(|path| Item::Text(path.to_owned())));
+    let inside = value(&table.rows[0], "GB up");
+    for row in &table.rows[1..] {
+        assert!((value(row, "path adds") / inside - 1.0).abs() < 0.1, "{table:?}");
+        assert!((value(row, "rate up") * 2.0 * inside / 1e9 - 1.0).abs() < 0.1, "{table:?}");
+    }
+    assert!(ran.stdout.contains("added to a gigabyte to the server (1 at once): `bridge`"), "{ran}");
+}
