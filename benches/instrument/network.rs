@@ -114,9 +114,11 @@ fn port() -> Result<String> {
     Ok(ports::free(1)?.first().context("no free port")?.to_string())
 }
 
+/// A session of its own, which our processes have too: the scheduler shares CPUs between sessions first, so a switch
+/// from one to another takes longer than within one.
 fn pinned(cpu: usize, program: &str) -> Command {
-    let mut command = Command::new("taskset");
-    command.args(["-c", &cpu.to_string(), program]);
+    let mut command = Command::new("setsid");
+    command.args(["taskset", "-c", &cpu.to_string(), program]);
     command
 }
 
