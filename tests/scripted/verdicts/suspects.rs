@@ -44,7 +44,7 @@ fn shorter_than_the_shortest_bare_start_is_suspect_and_just_as_short_is_not() {
     let mut run = ladder();
     let bare = &run.series[cell_of(&run, "bare")].values[RETURNED];
     let shortest = bare.iter().copied().fold(f64::INFINITY, f64::min);
-    for (metric, share) in [(RETURNED, 1.0), (FIRST, 0.5), (5, 0.3)] {
+    for (metric, share) in [(RETURNED, 1.0), (FIRST, 0.4), (5, 0.3)] {
         change(&mut run, "crun", metric, 0, shortest * share);
     }
     assert_eq!(rules(&analyse(&run)), [""; 0]);
@@ -56,6 +56,8 @@ fn shorter_than_the_shortest_bare_start_is_suspect_and_just_as_short_is_not() {
     let bare = cell_of(&run, "bare");
     run.series[bare].values[RETURNED][4..].fill(f64::NAN);
     assert_eq!(rules(&analyse(&run)), [""; 0]);
+    change(&mut run, "crun", RETURNED, 0, shortest * 0.49);
+    assert_eq!(rules(&analyse(&run)), ["shorter than a bare start"]);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use crate::units::Unit;
 use crate::verdict::{Suspect, View};
 
-/// As many bare starts are taken as the quickest that is possible. One start may be slow because the machine is busy.
+/// The quickest of this many bare starts is about the quickest that is possible. Fewer may all be slow because the machine is
+/// busy, but hardly twice as slow.
 const ENOUGH: usize = 5;
 
 /// No container starts in less time than the quickest process. A user's own command may vary by more.
@@ -15,7 +16,8 @@ pub fn shorter_than_a_bare_start(view: &View<'_>) -> Vec<Suspect> {
         let starts = view.columns.get(baseline, metric).iter().flatten().count();
         let least = |cell: usize| Some(view.cells[cell].metrics[metric].as_ref()?.range.0);
         let (own, bare) = (least(cell)?, least(baseline)?);
-        if view.is_bare(cell) || !view.is_bare(baseline) || starts < ENOUGH || own >= bare {
+        let possible = if starts < ENOUGH { bare / 2.0 } else { bare };
+        if view.is_bare(cell) || !view.is_bare(baseline) || own >= possible {
             return None;
         }
         let (named, [own, bare]) =
