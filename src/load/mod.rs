@@ -1,4 +1,4 @@
-//! Loads over sockets, and the servers at the other end: round trips, connections and streams, each one
+//! Loads over sockets, and the servers at the other end: round trips, connections, streams and names, each one
 //! function of plain values. Every byte that comes back is compared. A load that ends early is a failure with
 //! its class.
 //!
@@ -6,6 +6,7 @@
 //! since each connection has a thread of its own. Nothing is subtracted: each time includes reading the clock.
 
 pub mod connects;
+pub mod dns;
 mod protocol;
 pub mod server;
 pub mod streams;

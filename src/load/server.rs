@@ -50,12 +50,7 @@ impl Server {
             Protocol::Tcp => listener(address).map(Server::Tcp),
             Protocol::Udp => UdpSocket::bind(address).map(Server::Udp),
         };
-        bound.map_err(|error| match error.kind() {
-            io::ErrorKind::AddrInUse => {
-                Failure::environment(format!("`{address}` is taken: another program listens there"))
-            }
-            _ => failure(address, &error),
-        })
+        bound.map_err(|error| cannot_listen(address, &error))
     }
 
     /// Where it listens.
@@ -80,6 +75,16 @@ impl Server {
                 error
             }
         }
+    }
+}
+
+/// Why a server cannot listen at this address.
+pub(super) fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            Failure::environment(format!("`{address}` is taken: another program listens there"))
+        }
+        _ => failure(address, error),
     }
 }
 

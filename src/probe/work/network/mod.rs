@@ -6,12 +6,17 @@
 //! | `trips tcp\|udp TARGET SIZE COUNT NANOS busy\|blocking` | `trips`, `warm_up`, `took`, `wrong`, `lost`, distribution `trip` |
 //! | `connects TARGET COUNT NANOS` | `connects`, `took`, distribution `connect` |
 //! | `streams TARGET up\|down BYTES STREAMS` | `bytes`, `took`, `wrong` |
+//! | `resolver ADDRESS:PORT` | `port`, `server_pid`, `servers` |
+//! | `names fresh\|repeated RESOLVER COUNT NANOS` | `names`, `warm_up`, `took`, `wrong`, `lost`, distribution `name`, note `resolver` |
+//! | `queries RESOLVER` | `queries` |
 //! | `usage` | `server_cpu`, `client_cpu` |
 //!
 //! Times are in nanoseconds. Options follow in any order: `cpu=N` binds the server or the client to a CPU,
 //! `seed=N` chooses the bytes of streams, `patience=NANOS` is how long to wait for an answer, `mine` says that
-//! the target is the user's own.
+//! the target is the user's own, `delay=NANOS` has a resolver wait before each answer, `file=PATH` has the
+//! resolver asked that this file names.
 
+mod names;
 mod servers;
 
 use std::net::SocketAddr;
@@ -29,8 +34,16 @@ use crate::units::Nanos;
 /// An order: from its words to its results.
 type Order = fn(&Asked<'_>, &mut Report<'_, '_>) -> Result<(), Failure>;
 
-static ORDERS: &[(&str, Order)] =
-    &[("serve", serve), ("trips", trips), ("connects", connects), ("streams", streams), ("usage", usage)];
+static ORDERS: &[(&str, Order)] = &[
+    ("serve", serve),
+    ("trips", trips),
+    ("connects", connects),
+    ("streams", streams),
+    ("usage", usage),
+    ("resolver", names::resolver),
+    ("names", names::names),
+    ("queries", names::queries),
+];
 
 /// Carries out an order.
 pub fn work(words: Words, report: &mut Report<'_, '_>) {
@@ -87,6 +100,10 @@ impl<'a> Asked<'a> {
         self.one_of(1, &[("tcp", Protocol::Tcp), ("udp", Protocol::Udp)])
     }
 
+    fn address(&self, index: usize) -> Result<SocketAddr, Failure> {
+        self.word(index).parse().map_err(|_| malformed("an address with a port", self.word(index)))
+    }
+
     fn target(&self, index: usize) -> Result<Target, Failure> {
         let whose = if self.option("mine").is_some() { Whose::User } else { Whose::Run };
         let target = Target::new(self.word(index), whose)?;
@@ -127,16 +144,26 @@ fn bind(cpu: Option<u64>) -> Result<(), Failure> {
 }
 
 fn serve(asked: &Asked<'_>, report: &mut Report<'_, '_>) -> Result<(), Failure> {
-    let address: SocketAddr =
-        asked.word(2).parse().map_err(|_| malformed("an address with a port", asked.word(2)))?;
+    let address = asked.address(2)?;
     let server = Server::bind(asked.protocol()?, address)?;
-    let port = server.address().or_environment("a server has no address")?.port();
+    let own = server.address();
+    begin(asked, report, own, || drop(server.serve()))
+}
+
+/// Starts a server that listens at this address.
+fn begin(
+    asked: &Asked<'_>,
+    report: &mut Report<'_, '_>,
+    address: std::io::Result<SocketAddr>,
+    serve: impl FnOnce(),
+) -> Result<(), Failure> {
+    let port = address.or_environment("a server has no address")?.port();
     let cpu = asked.number_of("cpu")?;
     // Here, since the child could not say that it failed.
     asked.bound(|| Ok(()))?;
     let (pid, count) = servers::begin(move || {
         if bind(cpu).is_ok() {
-            server.serve();
+            serve();
         }
     })?;
     report.result("port", port.into());
