@@ -5,11 +5,11 @@ use std::borrow::Cow;
 
 use anyhow::Result;
 
-use crate::measure;
+use crate::measure::Sitting;
 use crate::outcome::{Abort, Failure, FailureClass, Outcome, Sample};
 use crate::plan::Plan;
 use crate::record::{RoundContext, Row, since_1970};
-use crate::subject::{RunContext, Subject};
+use crate::subject::{RunContext, Subject, bare};
 use crate::sys::pidfd;
 use crate::units::Nanos;
 
@@ -115,46 +115,52 @@ pub fn run(
     listen: &mut dyn FnMut(&Event<'_>) -> Result<()>,
 ) -> Result<Ending> {
     let Tried { timeouts, pasts } = tried;
+    let host = bare::peer(&run.place);
     timeouts.resize(subjects.len(), 0);
     pasts.resize(plan.cells.len(), Past::None);
     for round in first..plan.warmups + plan.rounds {
         listen(&Event::RoundBegins { round })?;
         let mut predecessor = None;
-        for (position, cell) in plan.order(round).into_iter().enumerate() {
-            listen(&Event::CellBegins { cell, position })?;
-            let planned = &plan.cells[cell];
-            let measure = measure::find(planned.experiment).expect("cells are made of known experiments");
-            let subject = &mut subjects[planned.subject];
-            let outcome = if timeouts[planned.subject] >= MOST_TIMEOUTS {
-                Outcome::Skipped(format!("it timed out {MOST_TIMEOUTS} times in a row"))
-            } else if let Some(reason) = pasts[cell].hopeless() {
-                Outcome::Skipped(reason)
-            } else {
-                pidfd::take_lateness();
-                let measured = measure(subject.as_mut(), &planned.setting, run);
-                match measured.and_then(|sample| while_running(sample, pidfd::take_lateness())) {
-                    Ok(sample) => Outcome::Measured(sample),
-                    Err(Abort::Failed(failure)) => Outcome::Failed(failure),
-                    Err(Abort::Interrupted) => return Ok(Ending::Interrupted),
+        let order = plan.order(round);
+        let mut places = 0..;
+        for group in order.chunk_by(|one, next| plan.share(*one, *next)) {
+            let first = &plan.cells[group[0]];
+            let settings: Vec<_> = group.iter().map(|cell| &plan.cells[*cell].setting).collect();
+            let subject = subjects[first.subject].as_mut();
+            let mut sitting = Sitting::of(first.experiment, subject, &settings, (&host, run));
+            for (&cell, position) in group.iter().zip(&mut places) {
+                listen(&Event::CellBegins { cell, position })?;
+                let planned = &plan.cells[cell];
+                let timeouts = &mut timeouts[planned.subject];
+                let outcome = if *timeouts >= MOST_TIMEOUTS {
+                    Outcome::Skipped(format!("it timed out {MOST_TIMEOUTS} times in a row"))
+                } else if let Some(reason) = pasts[cell].hopeless() {
+                    Outcome::Skipped(reason)
+                } else {
+                    pidfd::take_lateness();
+                    let measured = sitting.take(&planned.setting);
+                    match measured.and_then(|sample| while_running(sample, pidfd::take_lateness())) {
+                        Ok(sample) => Outcome::Measured(sample),
+                        Err(Abort::Failed(failure)) => Outcome::Failed(failure),
+                        Err(Abort::Interrupted) => return Ok(Ending::Interrupted),
+                    }
+                };
+                match &outcome {
+                    Outcome::Failed(failure) if failure.class == FailureClass::Timeout => *timeouts += 1,
+                    Outcome::Skipped(_) => {}
+                    _ => *timeouts = 0,
                 }
-            };
-            timeouts[planned.subject] = match &outcome {
-                Outcome::Failed(failure) if failure.class == FailureClass::Timeout => {
-                    timeouts[planned.subject] + 1
+                if !planned.asks().recovers {
+                    pasts[cell] = std::mem::take(&mut pasts[cell]).and(&outcome);
                 }
-                Outcome::Skipped(_) => timeouts[planned.subject],
-                _ => 0,
-            };
-            if !planned.asks().recovers {
-                pasts[cell] = std::mem::take(&mut pasts[cell]).and(&outcome);
-            }
-            let next = following(predecessor, cell, &outcome);
-            let outcome = Cow::Owned(outcome);
-            let started = since_1970();
-            listen(&Event::CellEnds(&Row { cell, round, position, predecessor, started, outcome }))?;
-            predecessor = next;
-            if run.interrupts.asked() {
-                return Ok(Ending::Interrupted);
+                let next = following(predecessor, cell, &outcome);
+                let outcome = Cow::Owned(outcome);
+                let started = since_1970();
+                listen(&Event::CellEnds(&Row { cell, round, position, predecessor, started, outcome }))?;
+                predecessor = next;
+                if run.interrupts.asked() {
+                    return Ok(Ending::Interrupted);
+                }
             }
         }
         listen(&Event::RoundEnds { round, context: context() })?;

@@ -103,7 +103,6 @@ fn compare(
     value: fn(&Sample) -> Option<f64>,
 ) -> Result<dunnage::stats::Pairs> {
     let mut subject = bench.subject(name)?;
-    let measure = measure::find("command").context("there is no experiment `command`")?;
     let command = if name == "bare" { &job.host } else { &job.inside }.join(" ");
     let mut setting = Setting(vec![("cmd", experiment::setting::interned(&command)), ("mode", "run")]);
     let mounts: Vec<_> = job.places.iter().map(|place| format!("{place}:{place}:ro")).collect();
@@ -121,7 +120,7 @@ fn compare(
         }),
         // It launches the same subject twice before.
         Box::new(|bench| {
-            let sample = measure(subject.as_mut(), &setting, &bench.run);
+            let sample = measure::once("command", subject.as_mut(), &setting, &bench.run);
             let sample = sample.map_err(|abort| {
                 bench.interrupted |= matches!(abort, Abort::Interrupted);
                 crate::bench::explained(abort)

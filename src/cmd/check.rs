@@ -37,10 +37,9 @@ pub fn run(selection: &Selection) -> Result<i32> {
         if entry.twin_of.is_some() {
             continue;
         }
-        let measure = measure::find(cell.experiment).expect("cells are made of known experiments");
         let subject = session.subjects[cell.subject].as_mut();
         let name = format!("{} {} {}", cell.experiment, cell.setting, entry.label);
-        match measure(subject, &cell.setting, &session.run) {
+        match measure::once(cell.experiment, subject, &cell.setting, &session.run) {
             Ok(sample) => {
                 let facts: Vec<_> =
                     sample.treatment.iter().map(|(name, fact)| format!("{name}={fact}")).collect();

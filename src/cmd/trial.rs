@@ -45,8 +45,8 @@ pub(super) fn of_commands(asked: &mut Asked, session: &mut Session) -> Result<()
             // Only the user knows how long a service may take to get ready.
             let is_bounded = asked.timeout.is_some() || cell.setting.get("ready").is_some();
             session.run.allowed = if is_bounded { asked.request.allowed } else { LONGEST };
-            let measure = measure::find(cell.experiment).expect("cells are made of known experiments");
-            match measure(session.subjects[index].as_mut(), &cell.setting, &session.run) {
+            let subject = session.subjects[index].as_mut();
+            match measure::once(cell.experiment, subject, &cell.setting, &session.run) {
                 Ok(sample) => {
                     works = true;
                     let whole = sample.seconds("spawn", "returned").map_or(Nanos(0), Nanos::from_seconds);

@@ -15,32 +15,92 @@ pub mod throttle;
 use crate::experiment::{self, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, Name, Sample};
 use crate::probe::message::{Done, Inside, Message};
-use crate::subject::{Cpu, Launch, RunContext, Subject, Work};
+use crate::subject::{Cpu, Launch, RunContext, Subject, Work, bare};
 use crate::units::Stamp;
 
 /// Takes one sample of a subject. Nothing that the subject makes is left when this returns, also after an
 /// error.
 pub type Measure = fn(&mut dyn Subject, &Setting, &RunContext) -> Result<Sample, Abort>;
 
-/// The function of each experiment.
-static ALL: [(&str, Measure); 12] = [
-    ("start", start::measure),
-    ("primitives", primitives::measure),
-    ("lifecycle", lifecycle::measure),
-    ("exec", exec::measure),
-    (experiment::command::NAME, command::measure),
-    (experiment::service::NAME, command::measure),
-    (experiment::syscall::NAME, syscall::measure),
-    (experiment::throttle::NAME, throttle::measure),
-    (experiment::cpu::NAME, cpu::measure),
-    (experiment::network::latency::NAME, network::latency::measure),
-    (experiment::network::throughput::NAME, network::throughput::measure),
-    ("scripted", scripted::measure),
+/// How an experiment is measured.
+#[derive(Clone, Copy)]
+enum How {
+    /// Each sample has containers of its own.
+    Alone(Measure),
+    /// The samples of a subject in a round share a server.
+    Together(&'static network::Exchange),
+}
+
+use How::{Alone, Together};
+
+/// How each experiment is measured.
+static ALL: [(&str, How); 12] = [
+    ("start", Alone(start::measure)),
+    ("primitives", Alone(primitives::measure)),
+    ("lifecycle", Alone(lifecycle::measure)),
+    ("exec", Alone(exec::measure)),
+    (experiment::command::NAME, Alone(command::measure)),
+    (experiment::service::NAME, Alone(command::measure)),
+    (experiment::syscall::NAME, Alone(syscall::measure)),
+    (experiment::throttle::NAME, Alone(throttle::measure)),
+    (experiment::cpu::NAME, Alone(cpu::measure)),
+    (experiment::network::latency::NAME, Together(&network::latency::EXCHANGE)),
+    (experiment::network::throughput::NAME, Together(&network::throughput::EXCHANGE)),
+    ("scripted", Alone(scripted::measure)),
 ];
 
-/// The function of the experiment with this name.
-pub fn find(name: &str) -> Option<Measure> {
-    ALL.iter().find(|(own, _)| *own == name).map(|(_, measure)| *measure)
+fn how(experiment: &str) -> How {
+    let found = ALL.iter().find(|(own, _)| *own == experiment).map(|(_, how)| *how);
+    found.expect("cells are made of known experiments")
+}
+
+/// Takes the samples of a subject in one round, one for each setting. What they share is gone when this is
+/// dropped.
+pub enum Sitting<'a> {
+    /// They share nothing.
+    Alone(Measure, &'a mut dyn Subject, &'a RunContext),
+    /// They are taken by a script.
+    Scripted(&'static network::Exchange, &'a mut dyn Subject, &'a RunContext),
+    /// They share servers.
+    Together(network::Servers<'a>),
+}
+
+impl<'a> Sitting<'a> {
+    /// For these settings; `host` is where programs outside of containers run. Nothing is made yet.
+    pub fn of(
+        experiment: &str,
+        subject: &'a mut dyn Subject,
+        settings: &[&Setting],
+        (host, run): (&'a dyn Subject, &'a RunContext),
+    ) -> Sitting<'a> {
+        match how(experiment) {
+            Alone(measure) => Sitting::Alone(measure, subject, run),
+            Together(exchange) if !subject.has_a_clock() => Sitting::Scripted(exchange, subject, run),
+            Together(exchange) => {
+                Sitting::Together(network::Servers::of(exchange, (subject, host), settings, run))
+            }
+        }
+    }
+
+    /// Takes a sample with one of the settings.
+    pub fn take(&mut self, setting: &Setting) -> Result<Sample, Abort> {
+        match self {
+            Sitting::Alone(measure, subject, run) => measure(*subject, setting, run),
+            Sitting::Scripted(exchange, subject, run) => exchange.script(*subject, setting, run),
+            Sitting::Together(servers) => servers.take(setting),
+        }
+    }
+}
+
+/// Takes a single sample. Nothing that the subject makes is left when this returns, also after an error.
+pub fn once(
+    experiment: &str,
+    subject: &mut dyn Subject,
+    setting: &Setting,
+    run: &RunContext,
+) -> Result<Sample, Abort> {
+    let host = bare::peer(&run.place);
+    Sitting::of(experiment, subject, &[setting], (&host, run)).take(setting)
 }
 
 /// Why this machine cannot measure an experiment with a value of a setting.

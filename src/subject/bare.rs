@@ -78,7 +78,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
 
 /// The host as a peer of a subject: its processes are clients and load generators, each with its own CPU
 /// account. One that joins a network made by dunnage reaches the containers there.
-pub fn peer(place: &Place) -> impl Subject {
+pub fn peer(place: &Place) -> impl Subject + use<> {
     Bare::plain(place)
 }
 

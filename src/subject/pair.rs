@@ -1,5 +1,6 @@
-//! A server in a subject's container and a client elsewhere, on one of the [`Path`]s between them. Both are
-//! probes that carry out orders. Each has a CPU of its own where there are several.
+//! A server in a subject's container and its clients, on the [`Path`]s between them: all of one container, one
+//! after the other. Both ends are probes that carry out orders. Each has a CPU of its own where there are
+//! several.
 //!
 //! Deliberately absent: what is sent (the probe's work `network`), and what it means.
 
@@ -19,24 +20,53 @@ use crate::units::Nanos;
 
 /// The name of the probe's work.
 const WORK: &str = "network";
-/// The port of a server whose network namespace is not the host's.
+/// The port of the first server whose network namespace is not the host's; each path has its own.
 const PORT: u16 = 7000;
 
-/// A server and its client.
+/// A server that its client reaches on one path.
+pub type End = (Path, Transport);
+
+/// A server and its clients, of which one has its turn.
 pub struct Pair<'a> {
+    ends: Vec<End>,
+    /// Whose turn it is: its path and transport, and where the client reaches the server.
     path: Path,
     transport: Transport,
-    /// None where the server's own probe is the client; the server is another process.
-    client: Option<Container<'a>>,
-    server: Container<'a>,
-    /// Goes after the containers.
-    _network: Option<Held<Made>>,
-    /// Where the client reaches the server.
     target: SocketAddr,
+    /// The clients; none where the server's own probe is the client, and the server is another process.
+    on_host: Option<Container<'a>>,
+    peer: Option<Container<'a>>,
+    server: Container<'a>,
+    /// What listens already: its path and words, and where its client reaches it.
+    served: Vec<(Path, Vec<String>, SocketAddr)>,
+    /// Goes after the containers.
+    network: Option<Held<Made>>,
     /// The CPUs of server and client.
     cpus: [usize; 2],
     /// When it was begun, in clock ticks after boot.
     since: u64,
+    subject: &'a dyn Subject,
+    host: &'a dyn Subject,
+    run: &'a RunContext,
+}
+
+/// Whether both ends of this path are in a network that is made for them.
+pub fn is_joined(subject: &dyn Subject, path: Path) -> bool {
+    let has_address = subject.about().expected.network == Network::Connected;
+    path == Path::Peer || (path == Path::Bridge && !has_address)
+}
+
+/// The address of the host at which this path publishes a port, if it does.
+fn published_at(path: Path) -> Result<Option<IpAddr>, Failure> {
+    Ok(match path {
+        Path::Published => Some(Ipv4Addr::LOCALHOST.into()),
+        Path::Published6 => Some(Ipv6Addr::LOCALHOST.into()),
+        Path::PublishedHost => {
+            let lacking = || Failure::new(FailureClass::Unsupported, "this host has no address but loopback");
+            Some(addresses::of_host().ok_or_else(lacking)?)
+        }
+        Path::Inside | Path::Bridge | Path::Peer => None,
+    })
 }
 
 /// A container or process that carries out orders, and is ready.
@@ -67,59 +97,98 @@ fn order(words: &[&str], cpu: usize, takes: Nanos) -> Work {
 }
 
 impl<'a> Pair<'a> {
-    /// Starts both ends; the server does not listen yet. `host` is where clients outside of containers run.
+    /// Starts the server's end for all of these paths, which are either all in a network that is made for them
+    /// or none. It does not listen yet. `host` is where clients outside of containers run.
     pub fn begin(
         subject: &'a dyn Subject,
         host: &'a dyn Subject,
-        (path, transport): (Path, Transport),
+        ends: &[End],
         run: &'a RunContext,
     ) -> Result<Pair<'a>, Abort> {
-        let about = subject.about();
-        let unsupported = |reason: &str| Failure::new(FailureClass::Unsupported, reason);
-        if !about.offers.contains(&path.need()) {
-            return Err(unsupported(path.need().lacking()).into());
+        let offers = &subject.about().offers;
+        if let Some((path, _)) = ends.iter().find(|(path, _)| !offers.contains(&path.need())) {
+            return Err(Failure::new(FailureClass::Unsupported, path.need().lacking()).into());
         }
         let since = process::now();
         let cpus = affinity::allowed().or_environment("cannot read the CPUs that dunnage may use")?;
         let cpus = [cpus.first(), cpus.last()].map(|cpu| cpu.copied().unwrap_or(0));
-        let has_address = about.expected.network == Network::Connected;
-        let is_joined = path == Path::Peer || (path == Path::Bridge && !has_address);
+        let is_joined = ends.iter().any(|(path, _)| is_joined(subject, *path));
         let network = is_joined.then(|| subject.make(Wish::Network, run)).transpose()?;
-        let joint = network.as_ref().and_then(|network| network.joint());
-        let at: Option<IpAddr> = match path {
-            Path::Published => Some(Ipv4Addr::LOCALHOST.into()),
-            Path::Published6 => Some(Ipv6Addr::LOCALHOST.into()),
-            Path::PublishedHost => {
-                let own = addresses::of_host();
-                Some(own.ok_or_else(|| unsupported("this host has no address but loopback"))?)
-            }
-            _ => None,
-        };
-        let ports = at.map(|at| Port { number: PORT, transport, at }).into_iter().collect();
-        let server = begun(subject, joint.clone(), ports, run)?;
-        let client = match path {
-            Path::Inside => None,
-            Path::Peer => Some(begun(subject, joint, Vec::new(), run)?),
-            _ => Some(begun(host, joint.map(Joint::as_its_host), Vec::new(), run)?),
-        };
+        let mut ports = Vec::new();
+        for (number, (path, transport)) in (PORT..).zip(ends) {
+            ports.extend(published_at(*path)?.map(|at| Port { number, transport: *transport, at }));
+        }
+        let server = begun(subject, network.as_ref().and_then(|network| network.joint()), ports, run)?;
         let target = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
-        Ok(Pair { path, transport, client, server, _network: network, target, cpus, since })
+        let (path, transport) = ends.first().copied().unwrap_or((Path::Inside, Transport::Tcp));
+        Ok(Pair {
+            ends: ends.to_vec(),
+            path,
+            transport,
+            target,
+            on_host: None,
+            peer: None,
+            server,
+            served: Vec::new(),
+            network,
+            cpus,
+            since,
+            subject,
+            host,
+            run,
+        })
     }
 
-    /// Has the server listen, and finds where the client reaches it.
-    pub fn serve(&mut self) -> Result<(), Abort> {
+    /// Whether it was begun for this path.
+    pub fn has(&self, end: End) -> bool {
+        self.ends.contains(&end)
+    }
+
+    /// Has the server of one path listen, with these words after its order, and gives its client the turn.
+    pub fn serve(&mut self, end: End, server: &[String]) -> Result<(), Abort> {
+        let at = self.ends.iter().position(|own| *own == end);
+        let at = at.ok_or_else(|| Failure::environment("no server was begun for this path"))?;
+        (self.path, self.transport) = end;
+        let joint = || self.network.as_ref().and_then(|network| network.joint());
+        match self.path {
+            Path::Inside => {}
+            Path::Peer if self.peer.is_some() => {}
+            Path::Peer => self.peer = Some(begun(self.subject, joint(), Vec::new(), self.run)?),
+            _ if self.on_host.is_some() => {}
+            _ => {
+                self.on_host = Some(begun(self.host, joint().map(Joint::as_its_host), Vec::new(), self.run)?)
+            }
+        }
+        let known = self.served.iter().find(|(path, words, _)| *path == self.path && words == server);
+        self.target = match known.map(|(_, _, target)| *target) {
+            Some(target) => target,
+            None => {
+                let target = self.listen(PORT + at as u16, server)?;
+                self.served.push((self.path, server.to_vec(), target));
+                target
+            }
+        };
+        Ok(())
+    }
+
+    /// Has a server listen on this port, or on any free one where only its own namespace reaches it. Returns
+    /// where its client does.
+    fn listen(&mut self, number: u16, server: &[String]) -> Result<SocketAddr, Abort> {
         let listen: SocketAddr = match self.path {
             Path::Inside => (Ipv4Addr::LOCALHOST, 0).into(),
-            Path::Published6 => (Ipv6Addr::UNSPECIFIED, PORT).into(),
-            _ => (Ipv4Addr::UNSPECIFIED, PORT).into(),
+            Path::Published6 => (Ipv6Addr::UNSPECIFIED, number).into(),
+            _ => (Ipv4Addr::UNSPECIFIED, number).into(),
         };
-        let words = ["serve", self.transport.name(), &listen.to_string()];
-        let answer = self.server.ask(&order(&words, self.cpus[0], Nanos(0)))?;
+        let listen_at = listen.to_string();
+        let (kind, options) =
+            server.split_first().ok_or_else(|| Failure::environment("no server is named"))?;
+        let words = ["serve", kind, &listen_at].into_iter().chain(options.iter().map(String::as_str));
+        let answer = self.server.ask(&order(&words.collect::<Vec<_>>(), self.cpus[0], Nanos(0)))?;
         let port = u16::try_from(result(&answer.done, "port")?).or_environment("cannot read a port")?;
-        let address = match self.path {
+        Ok(match self.path {
             Path::Inside => SocketAddr::new(listen.ip(), port),
             Path::Published | Path::PublishedHost | Path::Published6 => {
-                let published = self.server.ports()?.into_iter().find(|one| one.inside == PORT);
+                let published = self.server.ports()?.into_iter().find(|one| one.inside == number);
                 let reason = || Failure::environment("the engine does not say where the port is published");
                 published.ok_or_else(reason)?.host
             }
@@ -128,13 +197,16 @@ impl<'a> Pair<'a> {
                 let reason = || Failure::environment("the container has no IPv4 address");
                 SocketAddr::new(own.ok_or_else(reason)?, port)
             }
-        };
-        self.target = address;
-        Ok(())
+        })
     }
 
     fn client(&mut self) -> &mut Container<'a> {
-        self.client.as_mut().unwrap_or(&mut self.server)
+        let client = match self.path {
+            Path::Inside => None,
+            Path::Peer => self.peer.as_mut(),
+            _ => self.on_host.as_mut(),
+        };
+        client.unwrap_or(&mut self.server)
     }
 
     /// Where the client reaches the server.
@@ -182,8 +254,8 @@ impl<'a> Pair<'a> {
     }
 
     /// What was found inside the server's container and the CPUs of both ends, as recorded.
-    pub fn treatment(&mut self, run: &RunContext) -> Result<Vec<(&'static str, String)>, Abort> {
-        let mut facts = run.treatment(&self.server.ready()?.inside);
+    pub fn treatment(&mut self) -> Result<Vec<(&'static str, String)>, Abort> {
+        let mut facts = self.run.treatment(&self.server.ready()?.inside);
         let [server, client] = self.cpus;
         facts.push(("pinned", format!("server to CPU {server}, client to CPU {client}")));
         Ok(facts)

@@ -1,14 +1,14 @@
 //! `net-latency`: round trips between a server in a container and a client on a path to it, then connections.
 
-use super::super::{add, work_sample, worked};
-use super::{sample, wrong};
+use super::super::add;
+use super::{Exchange, sample, wrong};
 use crate::experiment::Setting;
-use crate::experiment::network::latency::{CONNECTING, CONNECTIONS, LASTS, TRIPS, is_of_streams, size};
-use crate::experiment::network::path;
+use crate::experiment::network::latency::{CONNECTING, CONNECTIONS, is_of_streams, size};
+use crate::experiment::network::{path, time};
 use crate::outcome::{Abort, Failure, Sample};
 use crate::probe::message::Done;
 use crate::subject::pair::{Pair, result};
-use crate::subject::{RunContext, Subject, Transport, Work, bare};
+use crate::subject::{Transport, Work};
 use crate::units::Nanos;
 
 /// How much more than the round trips their loop may take, as a share: reading the clock and recording.
@@ -16,47 +16,50 @@ const LOOP: f64 = 0.1;
 /// Of the datagrams, how many may be lost.
 const LOST: f64 = 0.001;
 
-/// Takes a sample.
-pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
-    let transport = if is_of_streams(setting) { Transport::Tcp } else { Transport::Udp };
-    if !subject.has_a_clock() {
-        let words = trips(setting, transport, path(setting).name());
-        return Ok(work_sample(&worked(subject, run, &Work::new("network", words.into(), LASTS))?)?);
-    }
-    let host = bare::peer(&run.place);
-    let mut pair = Pair::begin(subject, &host, (path(setting), transport), run)?;
-    pair.serve()?;
+/// How a path is measured.
+pub static EXCHANGE: Exchange = Exchange {
+    transport,
+    server: |setting| vec![transport(setting).name().to_owned()],
+    take,
+    scripted: |setting| Work::new("network", trips(setting, path(setting).name()).into(), time(setting)),
+};
+
+fn transport(setting: &Setting) -> Transport {
+    if is_of_streams(setting) { Transport::Tcp } else { Transport::Udp }
+}
+
+fn take(pair: &mut Pair<'_>, setting: &Setting) -> Result<Sample, Abort> {
+    let lasts = time(setting);
     let ((answer, server_cpu), way) = pair.travelled(|pair| {
         let before = pair.server_cpu()?;
-        let words = trips(setting, transport, &pair.target().to_string());
-        let answer = pair.ask(&words.each_ref().map(String::as_str), LASTS)?;
+        let words = trips(setting, &pair.target().to_string());
+        let answer = pair.ask(&words.each_ref().map(String::as_str), lasts)?;
         let after = pair.server_cpu()?;
         let sent = result(&answer.done, "trips")?;
         Ok(((answer, Nanos(after.0 - before.0)), 2 * sent.max(0) as u64))
     })?;
     is_true(&answer.done)?;
-    let mut sample = sample(&mut pair, &way, run)?;
+    let mut sample = sample(pair, &way)?;
     add(&mut sample, &answer.done);
     let used = [("client_cpu", answer.cpu), ("server_cpu", server_cpu)];
     sample.counters.extend(used.map(|(name, cpu)| (name.into(), cpu.0)));
-    if transport == Transport::Tcp {
-        connect(&mut pair, &mut sample)?;
+    if is_of_streams(setting) {
+        connect(pair, &mut sample, Nanos(lasts.0 / CONNECTING))?;
     }
     Ok(sample)
 }
 
 /// The order for round trips.
-fn trips(setting: &Setting, transport: Transport, target: &str) -> [String; 7] {
+fn trips(setting: &Setting, target: &str) -> [String; 7] {
     let receive = setting.get("receive").unwrap_or("blocking");
-    let (bytes, count, nanos) = (size(setting).to_string(), TRIPS.to_string(), LASTS.0.to_string());
-    ["trips", transport.name(), target, &bytes, &count, &nanos, receive].map(str::to_owned)
+    let (bytes, nanos) = (size(setting).to_string(), time(setting).0.to_string());
+    ["trips", transport(setting).name(), target, &bytes, "0", &nanos, receive].map(str::to_owned)
 }
 
 /// Adds the time to connect, and how many connections were made.
-fn connect(pair: &mut Pair<'_>, sample: &mut Sample) -> Result<(), Abort> {
-    let (target, count, nanos) =
-        (pair.target().to_string(), CONNECTIONS.to_string(), CONNECTING.0.to_string());
-    let done = pair.ask(&["connects", &target, &count, &nanos], CONNECTING)?.done;
+fn connect(pair: &mut Pair<'_>, sample: &mut Sample, lasts: Nanos) -> Result<(), Abort> {
+    let (target, count, nanos) = (pair.target().to_string(), CONNECTIONS.to_string(), lasts.0.to_string());
+    let done = pair.ask(&["connects", &target, &count, &nanos], lasts)?.done;
     for (name, own) in [("connections", "connects"), ("connections_took", "took")] {
         sample.counters.push((name.into(), result(&done, own)?));
     }

@@ -1,17 +1,105 @@
-//! How experiments about the network are measured: what they share. Each has a file of its own.
+//! How experiments about the network are measured: the paths to one server of a subject, one after the other.
+//! Each experiment has a file of its own.
 
 pub mod latency;
 pub mod throughput;
 
-use super::sample_of;
+use super::{sample_of, work_sample, worked};
+use crate::experiment::Setting;
+use crate::experiment::network::path;
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
-use crate::subject::RunContext;
-use crate::subject::pair::Pair;
+use crate::subject::pair::{End, Pair, is_joined};
 use crate::subject::way::Way;
+use crate::subject::{RunContext, Subject, Transport, Work};
+
+/// How an experiment measures one path.
+pub struct Exchange {
+    /// What carries its bytes.
+    transport: fn(&Setting) -> Transport,
+    /// The words of the order that has its server listen, without the address.
+    server: fn(&Setting) -> Vec<String>,
+    /// Takes a sample while its client has the turn.
+    take: fn(&mut Pair<'_>, &Setting) -> Result<Sample, Abort>,
+    /// The same as the work of a scripted subject.
+    scripted: fn(&Setting) -> Work,
+}
+
+impl Exchange {
+    fn end(&self, setting: &Setting) -> End {
+        (path(setting), (self.transport)(setting))
+    }
+
+    /// The sample of a scripted subject.
+    pub fn script(
+        &self,
+        subject: &mut dyn Subject,
+        setting: &Setting,
+        run: &RunContext,
+    ) -> Result<Sample, Abort> {
+        Ok(work_sample(&worked(subject, run, &(self.scripted)(setting))?)?)
+    }
+}
+
+/// The servers of one subject for several settings.
+pub struct Servers<'a> {
+    exchange: &'static Exchange,
+    subject: &'a dyn Subject,
+    host: &'a dyn Subject,
+    run: &'a RunContext,
+    ends: Vec<End>,
+    /// One for paths in a network made for them, one for the others, once they are needed.
+    pairs: Vec<Pair<'a>>,
+}
+
+impl<'a> Servers<'a> {
+    /// For these settings. Nothing is made yet.
+    pub fn of(
+        exchange: &'static Exchange,
+        (subject, host): (&'a dyn Subject, &'a dyn Subject),
+        settings: &[&Setting],
+        run: &'a RunContext,
+    ) -> Servers<'a> {
+        let mut ends = Vec::new();
+        for setting in settings {
+            let end = exchange.end(setting);
+            if !ends.contains(&end) {
+                ends.push(end);
+            }
+        }
+        Servers { exchange, subject, host, run, ends, pairs: Vec::new() }
+    }
+
+    /// Takes a sample. After a failure the next one gets a new server.
+    pub fn take(&mut self, setting: &Setting) -> Result<Sample, Abort> {
+        let end = self.exchange.end(setting);
+        let found = self.pairs.iter().position(|pair| pair.has(end));
+        let mut pair = match found {
+            Some(at) => self.pairs.swap_remove(at),
+            None => self.begun(end)?,
+        };
+        pair.serve(end, &(self.exchange.server)(setting))?;
+        let sample = (self.exchange.take)(&mut pair, setting)?;
+        self.pairs.push(pair);
+        Ok(sample)
+    }
+
+    /// A server for all paths that can share it with this one, or for this one alone if another one is not to
+    /// be had.
+    fn begun(&self, end: End) -> Result<Pair<'a>, Abort> {
+        let begin = |ends: &[End]| Pair::begin(self.subject, self.host, ends, self.run);
+        let own = |path| is_joined(self.subject, path);
+        let alike: Vec<End> =
+            self.ends.iter().copied().filter(|(path, _)| own(*path) == own(end.0)).collect();
+        match begin(&alike) {
+            Err(Abort::Failed(_)) if alike.len() > 1 => begin(&[end]),
+            begun => begun,
+        }
+    }
+}
 
 /// A sample with the treatment of a pair and the way of its packets.
-fn sample(pair: &mut Pair<'_>, way: &Way, run: &RunContext) -> Result<Sample, Abort> {
-    let mut treatment = pair.treatment(run)?;
+fn sample(pair: &mut Pair<'_>, way: &Way) -> Result<Sample, Abort> {
+    let mut treatment = pair.treatment()?;
     treatment.extend(way.facts());
     let mut sample = sample_of(Vec::new(), &treatment);
     sample.counters.push(("helper_cpu".into(), way.helper_cpu.0));

@@ -295,8 +295,10 @@ pub struct Experiment {
     /// The setting to subtract, round by round and subject by subject: the difference is the price. None
     /// where the value itself is the price, or nothing is priced.
     pub reference: fn(&Setting) -> Option<Setting>,
+    /// Whether all settings of a subject are measured in one container in each round.
+    pub together: bool,
     /// The time of one sample, given the time of one launch of the subject from the command until nothing is
-    /// left.
+    /// left; without a container that is shared.
     pub cost: fn(&Setting, Nanos) -> Nanos,
     /// Whether this adds CPU time to the launch, which a CPU limit stretches.
     pub computes: bool,
@@ -343,6 +345,7 @@ impl Experiment {
             refuses: |_| None,
             quick_values: |key| key.values.get(..1).unwrap_or_default(),
             reference: |_| None,
+            together: false,
             cost: |_, launch| launch,
             computes: false,
             unknown: None,

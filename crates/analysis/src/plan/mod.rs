@@ -19,7 +19,7 @@ pub use self::cells::{Cell, Entry, Ladder};
 pub use self::factors::{Factor, Factorial};
 pub use self::prediction::Prediction;
 use crate::experiment::{self, Experiment, ExperimentName, Metric, MetricFacts, Setting, SettingKey, Weight};
-use crate::stats::{Alpha, Margin, Rng};
+use crate::stats::{Alpha, Margin};
 pub use crate::subject::Layer;
 use crate::units::{self, Nanos};
 use parts::{baseline_among, members};
@@ -234,8 +234,6 @@ const MOST_ROUNDS: usize = 40;
 /// Added to the minimum, so that a failure or two do not cost the verdict, and the interval is not the
 /// whole range.
 const SPARE_ROUNDS: usize = 2;
-/// Bookkeeping per cell and round outside a launch: journal, records, looking for what is left of it.
-const OVERHEAD: Nanos = Nanos(2_500_000);
 
 /// Makes the plan. Subjects must have distinct labels, and there must be at least one.
 pub fn make(request: Request) -> Plan {
@@ -348,45 +346,6 @@ impl Plan {
         let own = self.verdicts_of(experiment);
         let shared = own.map_or(0, |one| if role == Role::Control { one.controls } else { one.asked });
         self.level(shared)
-    }
-
-    /// The time of a round with all cells.
-    pub fn round_time(&self) -> Nanos {
-        self.time_of(|_| true)
-    }
-
-    /// The time of all rounds.
-    pub fn predicted(&self) -> Nanos {
-        let warm = |experiment: &str| if self.warms_up(experiment) { self.warmups } else { 0 };
-        let counted = |experiment: &str| self.rounds_of(experiment) + warm(experiment);
-        let names: BTreeSet<_> = self.cells.iter().map(|cell| cell.experiment).collect();
-        let of = |name| Nanos(self.time_of(|own| own == name).0 * counted(name) as i64);
-        names.into_iter().map(of).sum()
-    }
-
-    /// The time of these experiments' cells in one round.
-    fn time_of(&self, is_meant: impl Fn(&str) -> bool) -> Nanos {
-        let cost = |cell: &Cell| {
-            let Entry { spec, launch, .. } = &self.subjects[cell.subject];
-            let own = if cell.asks().unknown.is_some() { self.unknown } else { Nanos(0) };
-            let whole = (cell.asks().cost)(&cell.setting, *launch);
-            let limit = spec
-                .get("cpus")
-                .and_then(|cpus| cpus.parse().ok())
-                .filter(|cpus| (0.001..1.0).contains(cpus));
-            let stretched = |limit: f64| *launch + Nanos(((whole.0 - launch.0) as f64 / limit) as i64);
-            limit.filter(|_| cell.asks().computes).map_or(whole, stretched) + own + OVERHEAD
-        };
-        self.cells.iter().filter(|cell| is_meant(cell.experiment)).map(cost).sum()
-    }
-
-    /// The order of the cells in a round, warm-ups counted from 0 before the others. Every order
-    /// is equally likely, and the same seed gives the same order.
-    pub fn order(&self, round: usize) -> Vec<usize> {
-        let mut order: Vec<_> =
-            (0..self.cells.len()).filter(|&cell| self.visits(self.cells[cell].experiment, round)).collect();
-        Rng::for_stream(self.seed, round as u64).shuffle(&mut order);
-        order
     }
 
     /// The smallest difference of an experiment's metric that matters: as fixed in the plan, otherwise the

@@ -1,10 +1,12 @@
-//! How many rounds, and which experiments are in which. Experiments with verdicts are in every round. Those
-//! that only show and price are in some of the rounds, evenly spread, so that they do not take the time that
-//! verdicts need.
+//! How many rounds, in which order, and which experiments are in which. Experiments with verdicts are in every
+//! round. Those that only show and price are in some of the rounds, evenly spread, so that they do not take the
+//! time that verdicts need.
 
-use super::{Plan, Rounds, SPARE_ROUNDS, Verdicts};
+use std::collections::BTreeSet;
+
+use super::{Cell, Entry, Plan, Rounds, SPARE_ROUNDS, Verdicts};
 use crate::experiment;
-use crate::stats::{Alpha, min_rounds};
+use crate::stats::{Alpha, Rng, min_rounds};
 use crate::units::Nanos;
 
 /// An experiment that is in fewer rounds than the plan has.
@@ -16,13 +18,15 @@ pub struct Quota {
     pub rounds: usize,
 }
 
+/// Bookkeeping per cell and round outside a launch: journal, records, looking for what is left of it.
+const OVERHEAD: Nanos = Nanos(2_500_000);
 /// Rounds for an experiment without verdicts, next to one with: enough for the interval of a median to leave
 /// out the two values at either end.
 const BESIDE: usize = 12;
 
 /// The experiments with a limit on their rounds. What the user asks of a single experiment has priority.
 pub(super) fn quotas(plan: &Plan, asked: Rounds) -> Vec<Quota> {
-    let names: std::collections::BTreeSet<_> = plan.cells.iter().map(|cell| cell.experiment).collect();
+    let names: BTreeSet<_> = plan.cells.iter().map(|cell| cell.experiment).collect();
     if names.len() == 1 && !matches!(asked, Rounds::Fit(_)) {
         return Vec::new();
     }
@@ -41,6 +45,76 @@ fn own_rounds(name: &str) -> Option<usize> {
 
 fn decides(name: &str) -> bool {
     experiment::find(name).is_some_and(|one| one.decides())
+}
+
+impl Plan {
+    /// The time of a round with all cells.
+    pub fn round_time(&self) -> Nanos {
+        self.time_of(|_| true)
+    }
+
+    /// The time of all rounds.
+    pub fn predicted(&self) -> Nanos {
+        let warm = |experiment: &str| if self.warms_up(experiment) { self.warmups } else { 0 };
+        let counted = |experiment: &str| self.rounds_of(experiment) + warm(experiment);
+        let names: BTreeSet<_> = self.cells.iter().map(|cell| cell.experiment).collect();
+        let of = |name| Nanos(self.time_of(|own| own == name).0 * counted(name) as i64);
+        names.into_iter().map(of).sum()
+    }
+
+    /// The time of these experiments' cells in one round.
+    pub(super) fn time_of(&self, is_meant: impl Fn(&str) -> bool) -> Nanos {
+        let cost = |cell: &Cell| {
+            let Entry { spec, launch, .. } = &self.subjects[cell.subject];
+            let own = if cell.asks().unknown.is_some() { self.unknown } else { Nanos(0) };
+            let whole = (cell.asks().cost)(&cell.setting, *launch);
+            let limit = spec
+                .get("cpus")
+                .and_then(|cpus| cpus.parse().ok())
+                .filter(|cpus| (0.001..1.0).contains(cpus));
+            let stretched = |limit: f64| *launch + Nanos(((whole.0 - launch.0) as f64 / limit) as i64);
+            limit.filter(|_| cell.asks().computes).map_or(whole, stretched) + own + OVERHEAD
+        };
+        let cells: Vec<usize> =
+            (0..self.cells.len()).filter(|cell| is_meant(self.cells[*cell].experiment)).collect();
+        // A container that stays takes about as long as two launches.
+        let shared = |group: &Vec<usize>| {
+            let launch = self.entry(group[0]).launch;
+            if self.cells[group[0]].asks().together { launch + launch } else { Nanos(0) }
+        };
+        let containers: Nanos = self.groups(&cells).iter().map(shared).sum();
+        containers + cells.iter().map(|cell| cost(&self.cells[*cell])).sum()
+    }
+
+    /// Whether these cells share a container in a round.
+    pub fn share(&self, one: usize, other: usize) -> bool {
+        let [one, other] = [one, other].map(|cell| &self.cells[cell]);
+        one.asks().together && (one.experiment, one.subject) == (other.experiment, other.subject)
+    }
+
+    /// The cells, those that share a container together.
+    fn groups(&self, cells: &[usize]) -> Vec<Vec<usize>> {
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for &cell in cells {
+            match groups.iter_mut().find(|group| self.share(group[0], cell)) {
+                Some(group) => group.push(cell),
+                None => groups.push(vec![cell]),
+            }
+        }
+        groups
+    }
+
+    /// The order of the cells in a round, warm-ups counted from 0 before the others. Those that share a
+    /// container follow each other. Every other order is equally likely, and the same seed gives the same order.
+    pub fn order(&self, round: usize) -> Vec<usize> {
+        let visited: Vec<_> =
+            (0..self.cells.len()).filter(|&cell| self.visits(self.cells[cell].experiment, round)).collect();
+        let mut rng = Rng::for_stream(self.seed, round as u64);
+        let mut groups = self.groups(&visited);
+        rng.shuffle(&mut groups);
+        groups.iter_mut().for_each(|group| rng.shuffle(group));
+        groups.concat()
+    }
 }
 
 impl Plan {
@@ -196,8 +270,7 @@ mod tests {
         let plan = plan(&["primitives"], Rounds::Fixed(4));
         assert!(plan.cells.iter().all(|cell| plan.subjects[cell.subject].label == "floor"));
         assert_eq!((plan.verdicts.len(), plan.comparisons.len(), plan.quotas.len()), (0, 0, 0));
-        let settings: std::collections::BTreeSet<_> =
-            plan.cells.iter().map(|cell| cell.setting.clone()).collect();
+        let settings: BTreeSet<_> = plan.cells.iter().map(|cell| cell.setting.clone()).collect();
         assert_eq!(settings.len(), plan.cells.len());
     }
 

@@ -5,7 +5,7 @@
 //! Deliberately absent: half round trips, and a rate: the next message is sent when the last one is back, so
 //! that this is the latency of an idle path.
 
-use super::{PATH, REQUIRES, for_each, inside};
+use super::{PATH, REQUIRES, for_each, inside, is_time, time};
 use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
 use crate::experiment::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
@@ -17,15 +17,13 @@ use crate::units::{Better, Nanos, Unit};
 /// Its name.
 pub const NAME: &str = "net-latency";
 
-/// Exchanges of a sample, or its length if that is reached before. Over the fewest rounds that give verdicts
-/// these are 250,000 exchanges, or 10 s.
-pub const TRIPS: u64 = 21_000;
-/// The longest that the exchanges of a sample take.
-pub const LASTS: Nanos = Nanos::from_millis(850);
-/// Connections of a sample, one after the other.
+/// How long the round trips of a sample take. Over the fewest rounds that give verdicts these are 10 s.
+const LASTS: &str = "850ms";
+const QUICK: &str = "150ms";
+/// The connections of a sample take this part of the time of its round trips.
+pub const CONNECTING: i64 = 8;
+/// Connections of a sample at most. Each leaves a port that cannot be used again for a minute.
 pub const CONNECTIONS: u64 = 1_000;
-/// The longest that they take.
-pub const CONNECTING: Nanos = Nanos::from_millis(100);
 
 /// The largest message.
 const MOST_BYTES: u64 = 1 << 16;
@@ -66,7 +64,7 @@ static METRICS: [Metric; 8] = [
     ),
 ];
 
-static KEYS: [SettingKey; 4] = [
+static KEYS: [SettingKey; 5] = [
     PATH,
     SettingKey::of("protocol", &["tcp"])
         .or(|value| fits(value == "udp", "tcp, udp"))
@@ -82,6 +80,9 @@ static KEYS: [SettingKey; 4] = [
     SettingKey::of("receive", &["blocking"])
         .or(|value| fits(value == "busy", "blocking, busy"))
         .meaning("how both ends wait for bytes: asleep in the kernel, or asking again and again"),
+    SettingKey::of("time", &[LASTS])
+        .or(is_time)
+        .meaning("how long the round trips of a sample take together, such as `850ms` or `5s`; connections take an eighth of it"),
 ];
 
 /// The bytes of a message.
@@ -104,10 +105,10 @@ pub static NET_LATENCY: Experiment = Experiment {
     varies: &[Variation::of("net", &["host"]).only(Varied::Engines)],
     maps: &["p50"],
     has: |setting| is_of_streams(setting) || size(setting) <= MOST_IN_DATAGRAM,
-    quick_values: |key| key.values,
+    quick_values: |key| if key.name == "time" { &[QUICK] } else { key.values },
     reference: inside,
-    // Making and removing a container that stays takes about as long as two launches.
-    cost: |_, launch| launch + launch + LASTS + CONNECTING,
+    together: true,
+    cost: |setting, _| Nanos(time(setting).0 * (CONNECTING + 1) / CONNECTING),
     ..Experiment::of(NAME, "what does a network path add to a round trip?", Need::Network, &METRICS)
 };
 
@@ -129,9 +130,9 @@ mod tests {
         assert_eq!(
             all,
             [
-                "path=inside;protocol=tcp;size=1;receive=blocking",
-                "path=inside;protocol=tcp;size=64KiB;receive=blocking",
-                "path=inside;protocol=udp;size=1;receive=blocking"
+                "path=inside;protocol=tcp;size=1;receive=blocking;time=850ms",
+                "path=inside;protocol=tcp;size=64KiB;receive=blocking;time=850ms",
+                "path=inside;protocol=udp;size=1;receive=blocking;time=850ms"
             ]
         );
         for wrong in ["0", "65KiB", "much"] {
@@ -141,8 +142,15 @@ mod tests {
 
     #[test]
     fn every_path_is_compared_with_the_same_exchange_inside() {
-        let path =
-            |name| Setting(vec![("path", name), ("protocol", "udp"), ("size", "1"), ("receive", "busy")]);
+        let path = |name| {
+            Setting(vec![
+                ("path", name),
+                ("protocol", "udp"),
+                ("size", "1"),
+                ("receive", "busy"),
+                ("time", "1s"),
+            ])
+        };
         assert_eq!((NET_LATENCY.reference)(&path("published")), Some(path("inside")));
         assert_eq!((NET_LATENCY.reference)(&path("inside")), None);
     }

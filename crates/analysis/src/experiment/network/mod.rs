@@ -7,7 +7,9 @@ pub mod throughput;
 
 use super::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
+use crate::subject::spec::parse_duration;
 use crate::subject::{Need, Path};
+use crate::units::Nanos;
 
 /// The paths that are measured unless others are chosen.
 const USUAL: [&str; 3] = ["inside", "bridge", "published"];
@@ -32,6 +34,16 @@ static REQUIRES: [(&str, &str, Need); 5] = [
 fn is_path(value: &str) -> Result<(), String> {
     let names = "inside, bridge, published, published-host, published6, peer";
     fits(value.parse::<Path>().is_ok(), names)
+}
+
+fn is_time(value: &str) -> Result<(), String> {
+    let is_time = parse_duration(value).is_some_and(|seconds| (0.02..=60.0).contains(&seconds));
+    fits(is_time, "a time from 20ms to 60s")
+}
+
+/// How long the exchanges of a sample take.
+pub fn time(setting: &Setting) -> Nanos {
+    Nanos::from_seconds(setting.get("time").and_then(parse_duration).unwrap_or_default())
 }
 
 /// The path of a setting.

@@ -6,17 +6,21 @@
 
 use super::{PATH, REQUIRES, inside};
 use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
-use crate::experiment::setting::{SettingKey, fits};
+use crate::experiment::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
+use crate::subject::spec::parse_size;
 use crate::units::{Better, Nanos, Unit};
 
 /// Its name.
 pub const NAME: &str = "net-throughput";
 
 /// Bytes that a sample moves in each direction. Over the fewest rounds that give verdicts these are 3 GiB.
-pub const BYTES: u64 = 256 << 20;
+const BYTES: &str = "256MiB";
+const QUICK: &str = "64MiB";
+/// The fewest and the most that can be chosen.
+const BOUNDS: std::ops::RangeInclusive<u64> = 1 << 20..=16 << 30;
 /// The longest that a direction may take.
 pub const LASTS: Nanos = Nanos::from_millis(20_000);
 /// The most streams at once.
@@ -64,7 +68,7 @@ static METRICS: [Metric; 7] = [
     ),
 ];
 
-static KEYS: [SettingKey; 2] = [
+static KEYS: [SettingKey; 3] = [
     PATH,
     SettingKey::of("streams", &["1"])
         .or(|value| {
@@ -72,7 +76,17 @@ static KEYS: [SettingKey; 2] = [
             fits(is_count, "a number of streams from 1 to 64")
         })
         .meaning("connections that move the bytes at once, such as `1` or `4`"),
+    SettingKey::of("bytes", &[BYTES])
+        .or(|value| {
+            fits(parse_size(value).is_some_and(|bytes| BOUNDS.contains(&bytes)), "a size from 1MiB to 16GiB")
+        })
+        .meaning("bytes that a sample moves in each direction, such as `256MiB` or `1GiB`"),
 ];
+
+/// Bytes that a sample moves in each direction.
+pub fn bytes(setting: &Setting) -> u64 {
+    setting.get("bytes").and_then(parse_size).unwrap_or_default()
+}
 
 /// The experiment `net-throughput`.
 pub static NET_THROUGHPUT: Experiment = Experiment {
@@ -82,10 +96,11 @@ pub static NET_THROUGHPUT: Experiment = Experiment {
     scope: Scope::Few,
     varies: &[Variation::of("net", &["host"]).only(Varied::Engines)],
     maps: &["up"],
-    quick_values: |key| key.values,
+    quick_values: |key| if key.name == "bytes" { &[QUICK] } else { key.values },
     reference: inside,
-    // At about a gigabyte a second.
-    cost: |_, launch| launch + launch + Nanos::from_millis(600),
+    together: true,
+    // At about a gigabyte a second each way.
+    cost: |setting, _| Nanos(2 * bytes(setting) as i64),
     ..Experiment::of(NAME, "what does a network path add to bulk transfer?", Need::Network, &METRICS)
 };
 
