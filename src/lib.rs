@@ -5,6 +5,7 @@ pub mod cli;
 pub mod cmd;
 pub mod exit;
 pub mod host;
+pub mod http;
 pub mod image;
 pub mod load;
 pub mod measure;

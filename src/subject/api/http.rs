@@ -10,16 +10,11 @@ use std::path::{Path, PathBuf};
 use rustix::event::PollFd;
 use serde_json::Value;
 
+use crate::http::{Head, head};
 use crate::sys::socket::{Patience, READABLE, Socket, Stopped, Waited};
 use crate::sys::spawn::Reading;
 use crate::units::{Nanos, Stamp};
 
-/// The largest head or body that is read.
-const MOST: usize = 16 << 20;
-/// The largest head.
-const MOST_OF_A_HEAD: usize = 64 << 10;
-/// The most headers of an answer.
-const MOST_HEADERS: usize = 64;
 /// A container's output beyond this is read and discarded.
 pub(super) const KEPT_OUTPUT: usize = 1 << 20;
 /// How often a container's output is read from the socket, as with a pipe.
@@ -101,27 +96,6 @@ impl From<Stopped> for Fault {
     fn from(stopped: Stopped) -> Fault {
         Fault::Stopped(stopped)
     }
-}
-
-/// What marks the end of a body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Body {
-    Nothing,
-    Length(usize),
-    Chunks,
-    UntilTheEnd,
-}
-
-/// The head of an answer.
-#[derive(Debug, PartialEq, Eq)]
-struct Head {
-    status: u16,
-    reason: String,
-    /// The length of the head in bytes.
-    length: usize,
-    body: Body,
-    /// Whether the engine closes the connection after this answer.
-    last: bool,
 }
 
 /// A connection to an engine.
@@ -207,13 +181,10 @@ impl Connection {
     fn head(&mut self, patience: &mut Patience<'_>, output: &mut Option<&mut Stream>) -> Result<Head, Fault> {
         loop {
             match head(&self.read).map_err(Fault::Garbage)? {
-                Some(head) if head.status < 200 && head.status != 101 => {
+                Some(head) if head.is_informational() => {
                     self.read.drain(..head.length);
                 }
                 Some(head) => return Ok(head),
-                None if self.read.len() > MOST_OF_A_HEAD => {
-                    return Err(Fault::Garbage("the head of its answer is too long".into()));
-                }
                 None => {
                     let began = !self.read.is_empty();
                     if self.more(patience, output)? == 0 {
@@ -233,22 +204,14 @@ impl Connection {
         self.read.drain(..head.length);
         let mut ended = false;
         loop {
-            let whole = match head.body {
-                Body::Nothing => Some((Vec::new(), 0)),
-                Body::Length(length) if length > MOST => None,
-                Body::Length(length) => self.read.get(..length).map(|body| (body.to_vec(), length)),
-                Body::Chunks => chunks(&self.read).map_err(Fault::Garbage)?,
-                Body::UntilTheEnd => ended.then(|| (self.read.clone(), self.read.len())),
-            };
-            if let Some((body, length)) = whole {
+            let mut body = Vec::new();
+            let take = |piece: &[u8]| body.extend_from_slice(piece);
+            if let Some(length) = head.body.complete(&self.read, ended, take).map_err(Fault::Garbage)? {
                 self.read.drain(..length);
                 return Ok(Answer { status: head.status, reason: head.reason, body });
             }
             if ended {
                 return Err(Fault::Closed("in the middle of"));
-            }
-            if self.read.len() > MOST || matches!(head.body, Body::Length(length) if length > MOST) {
-                return Err(Fault::Garbage(format!("its answer is larger than {MOST} bytes")));
             }
             ended = self.more(patience, output)? == 0;
         }
@@ -284,76 +247,6 @@ impl Connection {
                 slice = if output.drain() >= FULL { DRAIN_BUSY } else { DRAIN_EVERY };
             }
         }
-    }
-}
-
-/// The head at the beginning of these bytes, once it is complete.
-fn head(bytes: &[u8]) -> Result<Option<Head>, String> {
-    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
-    let mut answer = httparse::Response::new(&mut headers);
-    let length = match answer.parse(bytes) {
-        Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) => return Ok(None),
-        Err(error) => return Err(format!("its answer is not HTTP: {error}")),
-    };
-    let status = answer.code.unwrap_or_default();
-    let header = |name: &str| {
-        let found = answer.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
-        found.map(|header| String::from_utf8_lossy(header.value).trim().to_ascii_lowercase())
-    };
-    let has = |name: &str, word: &str| {
-        header(name).is_some_and(|value| value.split(',').any(|part| part.trim() == word))
-    };
-    let body = match (status, header("content-length")) {
-        (100..=199 | 204 | 304, _) => Body::Nothing,
-        _ if has("transfer-encoding", "chunked") => Body::Chunks,
-        (_, Some(length)) => match length.parse() {
-            Ok(length) => Body::Length(length),
-            Err(_) => return Err(format!("its answer has the length `{length}`")),
-        },
-        (_, None) => Body::UntilTheEnd,
-    };
-    let old = answer.version == Some(0) && !has("connection", "keep-alive");
-    let last = old || has("connection", "close") || body == Body::UntilTheEnd;
-    Ok(Some(Head { status, reason: answer.reason.unwrap_or_default().to_owned(), length, body, last }))
-}
-
-/// The content of the chunks at the beginning of these bytes and the number of bytes they occupy, once the
-/// last chunk is complete.
-fn chunks(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, String> {
-    let mut content = Vec::new();
-    let mut at = 0;
-    loop {
-        let (begin, size) = match httparse::parse_chunk_size(&bytes[at..]) {
-            Ok(httparse::Status::Complete((length, size))) => (at + length, size),
-            Ok(httparse::Status::Partial) => return Ok(None),
-            Err(_) => return Err("its answer has a chunk without a size".into()),
-        };
-        if size > MOST as u64 {
-            return Err(format!("its answer is larger than {MOST} bytes"));
-        }
-        if size == 0 {
-            return Ok(trailer(&bytes[begin..]).map(|length| (content, begin + length)));
-        }
-        let end = begin + size as usize;
-        match bytes.get(end..end + 2) {
-            None => return Ok(None),
-            Some(b"\r\n") => content.extend_from_slice(&bytes[begin..end]),
-            Some(_) => return Err("its answer has a chunk that is longer than its size".into()),
-        }
-        at = end + 2;
-    }
-}
-
-/// The length of the lines after the last chunk, the last of which is empty.
-fn trailer(bytes: &[u8]) -> Option<usize> {
-    let mut at = 0;
-    loop {
-        let end = at + bytes[at..].windows(2).position(|two| two == b"\r\n")?;
-        if end == at {
-            return Some(at + 2);
-        }
-        at = end + 2;
     }
 }
 

@@ -172,24 +172,7 @@ fn output_does_not_fill_up_while_an_answer_is_awaited() {
 
 proptest! {
     #[test]
-    fn chunks_give_back_what_was_put_into_them(pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..40), 0..6), cut in 0usize..400) {
-        let mut bytes: Vec<u8> = Vec::new();
-        for piece in &pieces {
-            bytes.extend(format!("{:x}\r\n", piece.len()).into_bytes());
-            bytes.extend(piece);
-            bytes.extend(b"\r\n");
-        }
-        bytes.extend(b"0\r\n\r\n");
-        prop_assert_eq!(chunks(&bytes), Ok(Some((pieces.concat(), bytes.len()))));
-        if cut < bytes.len() {
-            prop_assert_eq!(chunks(&bytes[..cut]), Ok(None));
-        }
-    }
-
-    #[test]
     fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
-        let _ = head(&bytes);
-        let _ = chunks(&bytes);
         let _ = demultiplexed(&bytes);
     }
 }
