@@ -1,12 +1,14 @@
-//! Loads over sockets, and the servers at the other end: round trips, connections, streams and names, each one
-//! function of plain values. Every byte that comes back is compared. A load that ends early is a failure with
-//! its class.
+//! Loads over sockets, and the servers at the other end: round trips, connections, streams, names and requests
+//! over HTTP, each one function of plain values. Every byte that comes back is compared, except over HTTP, where
+//! the server may be any. A load that ends early is a failure with its class.
 //!
 //! Deliberately absent: subjects, the probe's orders, and the purpose of a load; and an asynchronous runtime,
-//! since each connection has a thread of its own. Nothing is subtracted: each time includes reading the clock.
+//! since each connection has a thread of its own, and over HTTP each thread has its epoll. Nothing is
+//! subtracted: each time includes reading the clock.
 
 pub mod connects;
 pub mod dns;
+pub mod http;
 mod protocol;
 pub mod server;
 pub mod streams;

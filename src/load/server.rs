@@ -88,7 +88,20 @@ pub(super) fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
     }
 }
 
-fn listener(address: SocketAddr) -> io::Result<TcpListener> {
+/// The next connection; none if this one has failed, or has to wait because too many files are open.
+pub(super) fn accepted(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
+    match listener.accept() {
+        Ok((stream, _)) => Ok(Some(stream)),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(None),
+        Err(error) if [Some(libc::EMFILE), Some(libc::ENFILE)].contains(&error.raw_os_error()) => {
+            thread::yield_now();
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn listener(address: SocketAddr) -> io::Result<TcpListener> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_reuseaddr(&socket, true)?;
@@ -102,18 +115,15 @@ fn listener(address: SocketAddr) -> io::Result<TcpListener> {
 fn attend<'s>(scope: &'s Scope<'s, '_>, listener: &'s TcpListener, free: &'s AtomicUsize) -> io::Error {
     loop {
         free.fetch_add(1, Ordering::Relaxed);
-        let accepted = listener.accept();
+        let accepted = accepted(listener);
         if free.fetch_sub(1, Ordering::Relaxed) == 1 {
             // If there can be no more threads, connections wait for their turn.
             let _ = thread::Builder::new().spawn_scoped(scope, move || attend(scope, listener, free));
         }
         match accepted {
             // A client that goes away ends its own connection only.
-            Ok((stream, _)) => drop(serve(stream)),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-            Err(error) if [Some(libc::EMFILE), Some(libc::ENFILE)].contains(&error.raw_os_error()) => {
-                thread::yield_now();
-            }
+            Ok(Some(stream)) => drop(serve(stream)),
+            Ok(None) => {}
             Err(error) => return error,
         }
     }

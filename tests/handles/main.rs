@@ -8,6 +8,7 @@ mod left;
 mod pairs;
 #[path = "../support/mod.rs"]
 mod support;
+mod web;
 
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;

@@ -1,6 +1,7 @@
 //! Loads on real sockets of the loopback interface: what was planted is found, and every way in which a server
 //! can fail is a failure of its own class.
 
+mod http;
 mod names;
 #[path = "../support/proxy.rs"]
 mod proxy;

@@ -61,6 +61,11 @@ impl Distribution {
         self.0.saturating_record(nanos);
     }
 
+    /// Adds the durations of another distribution of durations.
+    pub fn merge(&mut self, other: &Distribution) {
+        self.0.add(&other.0).expect("both have the same bounds");
+    }
+
     /// The value that this share of all values does not exceed; none without values.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         (self.count() > 0).then(|| self.0.value_at_quantile(share))

@@ -6,6 +6,9 @@
 //! | `trips tcp\|udp TARGET SIZE COUNT NANOS busy\|blocking` | `trips`, `warm_up`, `took`, `wrong`, `lost`, distribution `trip` |
 //! | `connects TARGET COUNT NANOS` | `connects`, `took`, distribution `connect` |
 //! | `streams TARGET up\|down BYTES STREAMS` | `bytes`, `took`, `wrong` |
+//! | `serve http ADDRESS:PORT` | `port`, `server_pid`, `servers` |
+//! | `load TARGET PATH CONNECTIONS THREADS COUNT NANOS` | `requests`, `took`, `in_flight`, `opened`, each failure by its name, distribution `latency` |
+//! | `answers TARGET PATH` | `waited`, `status` |
 //! | `resolver ADDRESS:PORT` | `port`, `server_pid`, `servers` |
 //! | `names fresh\|repeated RESOLVER COUNT NANOS` | `names`, `warm_up`, `took`, `wrong`, `lost`, distribution `name`, note `resolver` |
 //! | `queries RESOLVER` | `queries` |
@@ -15,7 +18,14 @@
 //! `seed=N` chooses the bytes of streams, `patience=NANOS` is how long to wait for an answer, `mine` says that
 //! the target is the user's own, `delay=NANOS` has a resolver wait before each answer, `file=PATH` has the
 //! resolver asked that this file names.
+//!
+//! `load` and `answers` are about HTTP; what their results are is said at [`Done`](crate::load::http::Done), and
+//! the names of failures are [`Wrong::ALL`](crate::load::http::Wrong::ALL). `rate=N` requests a second make an open
+//! loop of `load`; answers must have `status=N`, else 200, and `body=N` bytes. `serve http` has the paths
+//! `/network`, `/cpu` and `/disk-io`, and the options `workers`, `connections`, `directory`, `bytes`, `sync`,
+//! `hashes` and `stall`, which are [`Settings`](crate::load::http::server::Settings).
 
+mod http;
 mod names;
 mod servers;
 
@@ -39,6 +49,8 @@ static ORDERS: &[(&str, Order)] = &[
     ("trips", trips),
     ("connects", connects),
     ("streams", streams),
+    ("load", http::load),
+    ("answers", http::answers),
     ("usage", usage),
     ("resolver", names::resolver),
     ("names", names::names),
@@ -67,7 +79,7 @@ struct Asked<'a> {
 impl<'a> Asked<'a> {
     fn of(words: Words<'a>) -> Asked<'a> {
         let all = words.from(0).iter().map(|word| word.to_str().unwrap_or_default());
-        let (options, words): (Vec<_>, Vec<_>) = all.partition(|word| word.contains('=') || *word == "mine");
+        let (options, words): (Vec<_>, Vec<_>) = all.partition(|word| is_option(word));
         let options = options.into_iter().map(|option| option.split_once('=').unwrap_or((option, "")));
         Asked { words, options: options.collect() }
     }
@@ -134,6 +146,11 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// A path may have an equals sign too.
+fn is_option(word: &str) -> bool {
+    word == "mine" || (word.contains('=') && !word.starts_with('/'))
+}
+
 fn malformed(wanted: &str, word: &str) -> Failure {
     Failure::new(FailureClass::Unsupported, format!("an order of `network` needs {wanted}, not `{word}`"))
 }
@@ -145,6 +162,11 @@ fn bind(cpu: Option<u64>) -> Result<(), Failure> {
 
 fn serve(asked: &Asked<'_>, report: &mut Report<'_, '_>) -> Result<(), Failure> {
     let address = asked.address(2)?;
+    if asked.word(1) == "http" {
+        let server = http::server(asked, address)?;
+        let own = server.address();
+        return begin(asked, report, own, || drop(server.serve()));
+    }
     let server = Server::bind(asked.protocol()?, address)?;
     let own = server.address();
     begin(asked, report, own, || drop(server.serve()))
