@@ -15,6 +15,7 @@ mod c;
 mod command;
 mod cpu;
 mod floor;
+mod http;
 mod hyperfine;
 mod million;
 mod network;
@@ -39,7 +40,7 @@ struct Benchmark {
     run: fn(&mut Bench, usize) -> Result<Vec<Row>>,
 }
 
-static ALL: [Benchmark; 23] = [
+static ALL: [Benchmark; 24] = [
     Benchmark {
         name: "bare",
         question: "the subject `bare` against a C loop of posix_spawn and waitpid of the same probe",
@@ -159,6 +160,12 @@ static ALL: [Benchmark; 23] = [
         question: "bytes per second over one TCP stream on the loopback interface against iperf3",
         rounds: 20,
         run: network::streams,
+    },
+    Benchmark {
+        name: "http",
+        question: "requests over HTTP in a closed loop against wrk, on the same server of dunnage's",
+        rounds: 20,
+        run: http::against_wrk,
     },
     Benchmark {
         name: "million",

@@ -105,7 +105,7 @@ pub fn streams(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
 }
 
 /// The first CPU, and the last.
-fn cpus() -> Result<[usize; 2]> {
+pub fn cpus() -> Result<[usize; 2]> {
     let all = affinity::allowed()?;
     Ok([*all.first().context("no CPU")?, *all.last().context("no CPU")?])
 }
@@ -116,19 +116,19 @@ fn port() -> Result<String> {
 
 /// A session of its own, which our processes have too: the scheduler shares CPUs between sessions first, so a switch
 /// from one to another takes longer than within one.
-fn pinned(cpu: usize, program: &str) -> Command {
+pub fn pinned(cpu: usize, program: &str) -> Command {
     let mut command = Command::new("setsid");
     command.args(["taskset", "-c", &cpu.to_string(), program]);
     command
 }
 
-fn order(words: &[&str], cpu: usize) -> Work {
+pub fn order(words: &[&str], cpu: usize) -> Work {
     let words = words.iter().map(|word| (*word).to_owned()).chain([format!("cpu={cpu}")]);
     Work::new("network", words.collect(), WINDOW)
 }
 
 /// Calls `use_them` with a client, and the address of dunnage's server over this protocol.
-fn with_ends<T>(
+pub fn with_ends<T>(
     bench: &mut Bench,
     protocol: &str,
     server_cpu: usize,
@@ -151,7 +151,7 @@ fn service<'a>(subject: &'a dyn Subject, run: &'a RunContext) -> Result<Containe
     Ok(made)
 }
 
-fn asked(bench: &mut Bench, container: &mut Container<'_>, order: &Work) -> Result<Answer> {
+pub fn asked(bench: &mut Bench, container: &mut Container<'_>, order: &Work) -> Result<Answer> {
     let answer = container.ask(order);
     bench.interrupted |= matches!(answer, Err(Abort::Interrupted));
     answer.map_err(explained)
@@ -166,7 +166,7 @@ impl Drop for Ends {
     }
 }
 
-fn said(command: &mut Command) -> Result<String> {
+pub fn said(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let words = String::from_utf8_lossy(&output.stderr);
