@@ -5,6 +5,7 @@
 //! A kind of resource is one file with a [`Kind`] and a line in [`KINDS`]; those in engines belong to
 //! subjects, which have a separate list. The journal and `sweep` depend on none of them.
 
+pub mod address;
 pub(crate) mod command;
 pub mod daemon;
 pub(crate) mod directory;
@@ -29,7 +30,7 @@ pub use held::{Held, Owner};
 
 /// The kinds that need no subject.
 pub(crate) static KINDS: &[&Kind] =
-    &[&directory::KIND, &mounts::KIND, &filesystem::KIND, &service::KIND, &daemon::KIND];
+    &[&directory::KIND, &mounts::KIND, &filesystem::KIND, &service::KIND, &daemon::KIND, &address::KIND];
 
 /// The record of a resource, written before it is made: enough to find it and to undo it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

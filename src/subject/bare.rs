@@ -39,7 +39,7 @@ pub static KIND: Kind = Kind {
     sweep: super::leaves_nothing,
 };
 
-const OFFERS: [Need; 4] = [Need::Launch, Need::Exec, Need::Work, Need::Network];
+const OFFERS: [Need; 5] = [Need::Launch, Need::Exec, Need::Work, Need::Network, Need::Resolver];
 
 struct Bare {
     about: Description,

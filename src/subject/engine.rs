@@ -61,6 +61,9 @@ impl Engine {
             let at = if at.is_ipv6() { format!("[{at}]") } else { at.to_string() };
             add(&["--publish", &format!("{at}::{number}/{}", transport.name())]);
         }
+        if let Some(resolver) = order.resolver() {
+            add(&["--dns", &resolver.to_string()]);
+        }
         let joined = order.network().map(|joint| joint.name.as_str());
         if let Some(name) = joined {
             add(&["--network", name]);
@@ -255,10 +258,11 @@ impl Subject for Engine {
 /// gives it no address that the host reaches. IPv6 addresses and names depend on the engine.
 fn offers(spec: &Spec, is_rootless: bool) -> Vec<Need> {
     let more = match spec.get("net") {
-        Some("host" | "none") => &[][..],
-        Some("slirp4netns" | "pasta") => &[Need::Ports],
-        _ if is_rootless => &[Need::Ports],
-        _ => &[Need::Ports, Need::Address, Need::Joined],
+        Some("none") => &[][..],
+        Some("host") => &[Need::Resolver],
+        Some("slirp4netns" | "pasta") => &[Need::Ports, Need::Resolver],
+        _ if is_rootless => &[Need::Ports, Need::Resolver, Need::Names],
+        _ => &[Need::Ports, Need::Address, Need::Joined, Need::Resolver, Need::Names],
     };
     [&Need::CONTAINER[..], more].concat()
 }

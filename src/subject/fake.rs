@@ -74,7 +74,8 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         wrong: spec.get("treatment").is_some(),
         label: spec.shown(),
         about: Description {
-            offers: [&Need::CONTAINER[..], &[Need::Address, Need::Ports]].concat(),
+            offers: [&Need::CONTAINER[..], &[Need::Address, Need::Ports, Need::Resolver, Need::Names]]
+                .concat(),
             ..Description::new(
                 spec,
                 Facts { runtime: spec.runtime.clone(), ..Facts::default() },

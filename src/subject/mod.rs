@@ -19,6 +19,7 @@ pub mod filter;
 pub mod floor;
 pub mod limits;
 pub mod login;
+pub mod lookup;
 pub mod oci;
 pub mod pair;
 pub mod pieces;

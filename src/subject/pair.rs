@@ -70,18 +70,21 @@ fn published_at(path: Path) -> Result<Option<IpAddr>, Failure> {
 }
 
 /// A container or process that carries out orders, and is ready.
-fn begun<'a>(
+pub(super) fn begun<'a>(
     subject: &'a dyn Subject,
-    network: Option<Joint>,
-    ports: Vec<Port>,
+    request: ContainerRequest,
     run: &'a RunContext,
 ) -> Result<Container<'a>, Abort> {
-    let request =
-        ContainerRequest { program: Resident::Serves, network, ports, ..ContainerRequest::default() };
+    let request = ContainerRequest { program: Resident::Serves, ..request };
     let mut container = Container::create(subject, &request, run)?;
     container.start()?;
     container.ready()?;
     Ok(container)
+}
+
+/// A request for one that joins this network.
+pub(super) fn joining(network: Option<Joint>) -> ContainerRequest {
+    ContainerRequest { network, ..ContainerRequest::default() }
 }
 
 /// The number of a result of a work.
@@ -90,8 +93,19 @@ pub fn result(done: &Done, name: &str) -> Result<i64, Failure> {
     found.ok_or_else(|| Failure::new(FailureClass::WrongOutput, format!("the probe's answer lacks `{name}`")))
 }
 
+/// The CPUs of a server and its client: two of their own where there are several.
+pub(super) fn cpus() -> Result<[usize; 2], Failure> {
+    let cpus = affinity::allowed().or_environment("cannot read the CPUs that dunnage may use")?;
+    Ok([cpus.first(), cpus.last()].map(|cpu| cpu.copied().unwrap_or(0)))
+}
+
+/// The fact about these CPUs.
+pub(super) fn pinned([server, client]: [usize; 2]) -> (&'static str, String) {
+    ("pinned", format!("server to CPU {server}, client to CPU {client}"))
+}
+
 /// An order for this CPU.
-fn order(words: &[&str], cpu: usize, takes: Nanos) -> Work {
+pub(super) fn order(words: &[&str], cpu: usize, takes: Nanos) -> Work {
     let words = words.iter().map(|word| (*word).to_owned()).chain([format!("cpu={cpu}")]);
     Work::new(WORK, words.collect(), takes)
 }
@@ -110,15 +124,15 @@ impl<'a> Pair<'a> {
             return Err(Failure::new(FailureClass::Unsupported, path.need().lacking()).into());
         }
         let since = process::now();
-        let cpus = affinity::allowed().or_environment("cannot read the CPUs that dunnage may use")?;
-        let cpus = [cpus.first(), cpus.last()].map(|cpu| cpu.copied().unwrap_or(0));
+        let cpus = cpus()?;
         let is_joined = ends.iter().any(|(path, _)| is_joined(subject, *path));
         let network = is_joined.then(|| subject.make(Wish::Network, run)).transpose()?;
         let mut ports = Vec::new();
         for (number, (path, transport)) in (PORT..).zip(ends) {
             ports.extend(published_at(*path)?.map(|at| Port { number, transport: *transport, at }));
         }
-        let server = begun(subject, network.as_ref().and_then(|network| network.joint()), ports, run)?;
+        let joint = network.as_ref().and_then(|network| network.joint());
+        let server = begun(subject, ContainerRequest { ports, ..joining(joint) }, run)?;
         let target = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
         let (path, transport) = ends.first().copied().unwrap_or((Path::Inside, Transport::Tcp));
         Ok(Pair {
@@ -153,11 +167,9 @@ impl<'a> Pair<'a> {
         match self.path {
             Path::Inside => {}
             Path::Peer if self.peer.is_some() => {}
-            Path::Peer => self.peer = Some(begun(self.subject, joint(), Vec::new(), self.run)?),
+            Path::Peer => self.peer = Some(begun(self.subject, joining(joint()), self.run)?),
             _ if self.on_host.is_some() => {}
-            _ => {
-                self.on_host = Some(begun(self.host, joint().map(Joint::as_its_host), Vec::new(), self.run)?)
-            }
+            _ => self.on_host = Some(begun(self.host, joining(joint().map(Joint::as_its_host)), self.run)?),
         }
         let known = self.served.iter().find(|(path, words, _)| *path == self.path && words == server);
         self.target = match known.map(|(_, _, target)| *target) {

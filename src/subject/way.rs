@@ -80,16 +80,21 @@ impl Counters {
         passed
     }
 
-    /// The way of a connection to this target on the host or in a container that sent so many packets.
-    pub fn way(&self, before: &Counters, target: SocketAddr, transport: Transport, packets: u64) -> Way {
+    /// The helpers that used CPU time since then, and how much.
+    pub fn helped(&self, before: &Counters) -> (Vec<String>, Nanos) {
         let used = |(pid, (name, now)): (&i32, &(String, Nanos))| {
             let before = before.helpers.get(pid).map_or(0, |(_, cpu)| cpu.0);
             (now.0 > before).then(|| (name.clone(), Nanos(now.0 - before)))
         };
-        let used: Vec<(String, Nanos)> = self.helpers.iter().filter_map(used).collect();
-        let mut helpers: Vec<String> = used.iter().map(|(name, _)| name.clone()).collect();
+        let (mut helpers, used): (Vec<String>, Vec<Nanos>) = self.helpers.iter().filter_map(used).unzip();
         helpers.sort_unstable();
         helpers.dedup();
+        (helpers, used.into_iter().sum())
+    }
+
+    /// The way of a connection to this target on the host or in a container that sent so many packets.
+    pub fn way(&self, before: &Counters, target: SocketAddr, transport: Transport, packets: u64) -> Way {
+        let (helpers, helper_cpu) = self.helped(before);
         Way {
             translation: conntrack::tracked()
                 .map(|all| translation(&all, target, transport))
@@ -97,7 +102,7 @@ impl Counters {
             listener: listener(target, transport),
             interfaces: self.passed(before, packets),
             helpers,
-            helper_cpu: used.into_iter().map(|(_, cpu)| cpu).sum(),
+            helper_cpu,
         }
     }
 }
@@ -130,7 +135,6 @@ impl Way {
 
     /// As it is recorded.
     pub fn facts(&self) -> [(&'static str, String); 4] {
-        let listed = |all: &[String]| if all.is_empty() { "none".to_owned() } else { all.join(",") };
         let unknown = |why: &String| format!("unknown: {why}");
         [
             ("way", self.translation.as_ref().map_or_else(unknown, String::clone)),
@@ -139,6 +143,11 @@ impl Way {
             ("helpers", listed(&self.helpers)),
         ]
     }
+}
+
+/// Names as a fact.
+pub(super) fn listed(all: &[String]) -> String {
+    if all.is_empty() { "none".to_owned() } else { all.join(",") }
 }
 
 /// The name of an interface, and the packets that it received and sent, from a line of `/proc/net/dev`.

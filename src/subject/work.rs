@@ -51,6 +51,8 @@ pub struct ContainerRequest {
     pub network: Option<Joint>,
     /// Its ports that are published at the host.
     pub ports: Vec<Port>,
+    /// The resolver that its engine is given.
+    pub resolver: Option<IpAddr>,
     /// The path of its channel, if its program serves; set by `Container::create`.
     pub channel: Option<PathBuf>,
 }
@@ -185,6 +187,14 @@ impl<'a> Order<'a> {
         match self {
             Order::Stay(request) => &request.ports,
             Order::Task(_) | Order::Work(_) => &[],
+        }
+    }
+
+    /// The resolver to give to its engine.
+    pub fn resolver(self) -> Option<IpAddr> {
+        match self {
+            Order::Stay(request) => request.resolver,
+            Order::Task(_) | Order::Work(_) => None,
         }
     }
 

@@ -3,7 +3,7 @@
 //! the kernel is an error of that step.
 //!
 //! Interfaces are identified by an index that the request itself chooses, which is possible in a new network
-//! namespace. Deliberately absent: routes, and interfaces of the host.
+//! namespace. Deliberately absent: routes, and interfaces of the host other than loopback.
 
 use std::net::Ipv4Addr;
 use std::os::fd::RawFd;
@@ -18,6 +18,11 @@ pub struct Socket(pub RawFd);
 /// The index of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Index(pub u32);
+
+/// The loopback interface, in every network namespace.
+const LOOPBACK: Index = Index(1);
+/// The prefix and scope of an address of this host alone.
+const OWN: (u8, u8) = (32, libc::RT_SCOPE_HOST);
 
 const OPEN: &str = "open netlink socket";
 const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
@@ -103,12 +108,22 @@ impl Socket {
 
     /// Gives an interface an address.
     pub fn add_address(self, index: Index, address: Ipv4Addr, prefix: u8) -> [Step; 2] {
-        // `ifaddrmsg`: family, length of the prefix, flags, scope, index.
-        let [a, b, c, d] = index.0.to_ne_bytes();
-        let of = [libc::AF_INET as u8, prefix, 0, 0, a, b, c, d];
-        let octets = address.octets();
-        let attributes = Attributes::default().add(libc::IFA_LOCAL, &octets).add(libc::IFA_ADDRESS, &octets);
-        self.ask("add address", &address.to_string(), (libc::RTM_NEWADDR, CREATE), of, attributes)
+        let (about, attributes) = of_address(index, address, (prefix, libc::RT_SCOPE_UNIVERSE));
+        self.ask("add address", &address.to_string(), (libc::RTM_NEWADDR, CREATE), about, attributes)
+    }
+
+    /// Gives the loopback interface an address with this label, for this host alone.
+    pub fn add_own_address(self, address: Ipv4Addr, label: &str) -> [Step; 2] {
+        let (about, attributes) = of_address(LOOPBACK, address, OWN);
+        let attributes = attributes.text(libc::IFA_LABEL, label);
+        self.ask("add address", &address.to_string(), (libc::RTM_NEWADDR, CREATE), about, attributes)
+    }
+
+    /// Takes it away again; an address with another label is another one.
+    pub fn remove_own_address(self, address: Ipv4Addr, label: &str) -> [Step; 2] {
+        let (about, attributes) = of_address(LOOPBACK, address, OWN);
+        let attributes = attributes.text(libc::IFA_LABEL, label);
+        self.ask("remove address", &address.to_string(), (libc::RTM_DELADDR, 0), about, attributes)
     }
 
     /// Removes an interface, and with it the other end of a pair.
@@ -154,6 +169,14 @@ fn interface(Index(index): Index, flags: u32) -> [u8; 16] {
         bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
     }
     bytes
+}
+
+/// `ifaddrmsg` (family, length of the prefix, flags, scope, index), and its attributes.
+fn of_address(index: Index, address: Ipv4Addr, (prefix, scope): (u8, u8)) -> ([u8; 8], Attributes) {
+    let [a, b, c, d] = index.0.to_ne_bytes();
+    let octets = address.octets();
+    let attributes = Attributes::default().add(libc::IFA_LOCAL, &octets).add(libc::IFA_ADDRESS, &octets);
+    ([libc::AF_INET as u8, prefix, 0, scope, a, b, c, d], attributes)
 }
 
 /// A sequence of attributes, each padded to four bytes.

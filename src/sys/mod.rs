@@ -20,6 +20,7 @@ pub mod limits;
 pub mod link;
 pub(crate) mod loop_device;
 pub(crate) mod network;
+pub(crate) mod own_address;
 pub mod own_time;
 pub mod page_cache;
 pub mod pages;

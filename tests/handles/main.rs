@@ -5,6 +5,7 @@
 mod dunnage;
 #[path = "../support/left.rs"]
 mod left;
+mod names;
 mod pairs;
 #[path = "../support/mod.rs"]
 mod support;

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use dunnage::outcome::Abort;
 use dunnage::resource::Held;
+use dunnage::resource::address::address;
 use dunnage::resource::daemon::{Daemon, Engine, daemon};
 use dunnage::resource::filesystem::{TYPES, filesystem};
 use dunnage::resource::mounts::{Source, mount};
@@ -60,6 +61,7 @@ pub fn cases() -> Vec<Case> {
         }),
         case("dockerd", "daemon", &[Need::Dockerd], |run| private(run).map(boxed)),
         case("container in dockerd", "daemon", &[Need::Dockerd, Need::Docker], container_in_a_private_daemon),
+        case("address", "address", &[Need::Root], |run| address(&run.owner).map(boxed)),
         case("floor image", "directory", &[Need::Root], |run| made("floor", image(), run)),
         case("docker network", "network", &[Need::Docker], |run| made("docker", Wish::Network, run)),
         case("docker volume", "volume", &[Need::Docker], |run| made("docker", Wish::Volume, run)),

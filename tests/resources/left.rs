@@ -1,4 +1,4 @@
-//! Remains of a run on the machine: files, mounts, loop devices, interfaces, processes, and what engines
+//! Remains of a run on the machine: files, mounts, loop devices, interfaces, addresses, processes, and what engines
 //! hold.
 
 use std::fs;
@@ -22,6 +22,8 @@ pub fn left_of(state: &Path, run: &str) -> Vec<String> {
     }
     let interfaces = fs::read_to_string("/proc/self/net/dev").expect("our interfaces");
     left.extend(interfaces.lines().filter(|line| line.contains(run)).map(|line| format!("interface {line}")));
+    let addresses = said("ip", &["-oneline", "address", "show", "dev", "lo"]);
+    left.extend(addresses.lines().filter(|line| line.contains(run)).map(|line| format!("address {line}")));
     for pid in entries("/proc") {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).replace('\0', " ");

@@ -175,3 +175,31 @@ fn a_path_that_is_half_as_fast_adds_the_time_of_a_gigabyte() {
     }
     assert!(ran.stdout.contains("added to a gigabyte to the server (1 at once): `bridge`"), "{ran}");
 }
+
+#[test]
+fn what_a_resolver_between_adds_to_a_name_is_found() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("run dns -s fake --rounds 12 --seed 7 --full -o DIR");
+    assert_eq!(ran.code, 0, "{ran}");
+    let analysis = analyse(&dunnage::record::load(&dunnage.directory()).unwrap());
+    let table = analysis.experiment_tables.iter().find(|table| table.name == "names").unwrap();
+    let [usual, made] = &table.rows[..] else { panic!("{table:?}") };
+    let value = |row: &[Item], name: &str| {
+        let column = table.columns.iter().position(|column| column.name == name).unwrap();
+        match &row[column] {
+            Item::Interval(found) => found.value,
+            other => panic!("{name}: {other:?}"),
+        }
+    };
+    assert_eq!(made[1], Item::Text("user-defined".into()));
+    // The script's resolver takes as long as everything else.
+    let adds = value(made, "network adds") / value(usual, "name");
+    assert!((adds - 1.0).abs() < 0.1, "{table:?}");
+    assert_eq!(value(made, "queries"), 1.0);
+    let told = "fake: a user-defined network adds";
+    assert!(table.summary[0].starts_with(told), "{table:?}");
+    assert!(table.summary[0].ends_with("to a fresh name through its resolver 192.0.2.1"), "{table:?}");
+    assert!(ran.stdout.contains("How long does a name take inside?"), "{ran}");
+    let nowhere = dunnage.run("plan dns -s bare --set network=user-defined");
+    assert!(nowhere.to_string().contains("its networks have no resolver"), "{nowhere}");
+}

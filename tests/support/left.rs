@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Everything that contains this run's id: containers, mounts, cgroups, processes, runtimes' states.
+/// Everything that contains this run's id: containers, mounts, addresses, cgroups, processes, runtimes' states.
 pub fn of_run(run: &str) -> Vec<String> {
     let name = format!("dunnage-{run}-");
     let mut left = Vec::new();
@@ -17,6 +17,9 @@ pub fn of_run(run: &str) -> Vec<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("our mounts");
     let ours = mounts.lines().filter(|line| line.contains(&name) || line.contains(&format!("runs/{run}")));
     left.extend(ours.map(|line| format!("mount {line}")));
+    let addresses = said("ip", &["-oneline", "address", "show", "dev", "lo"]);
+    let ours = addresses.lines().filter(|line| line.contains(&format!("lo:{run}")));
+    left.extend(ours.map(|line| format!("address {line}")));
     left.extend(processes(&name));
     cgroups(Path::new("/sys/fs/cgroup"), &name, &mut left);
     for socket in containerd::sockets() {

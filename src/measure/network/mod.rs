@@ -1,6 +1,7 @@
 //! How experiments about the network are measured: the paths to one server of a subject, one after the other.
 //! Each experiment has a file of its own.
 
+pub mod dns;
 pub mod latency;
 pub mod throughput;
 

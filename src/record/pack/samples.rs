@@ -111,7 +111,7 @@ fn clean_fact(name: &str, fact: &str, words: &mut Words) -> String {
     match name {
         "said" => words.given(Kind::Said, "said", fact),
         "interfaces" => interfaces(fact, words),
-        "way" => {
+        "way" | "resolver" => {
             let is_address =
                 |word: &str| word.parse::<SocketAddr>().is_ok() || word.parse::<IpAddr>().is_ok();
             let cleaned = |word| match is_address(word) {
@@ -161,6 +161,7 @@ mod tests {
             clean_fact("way", "dnat [fd00::2]:70 snat 10.0.0.1", &mut own),
             "dnat address1 snat address2"
         );
+        assert_eq!(clean_fact("resolver", "10.89.0.1", &mut own), "address3");
         assert_eq!(clean_fact("said", "anything", &mut own), "said1");
     }
 }

@@ -88,6 +88,9 @@ impl Wish<'_> {
             "RestartPolicy": { "Name": "no", "MaximumRetryCount": 0 },
             "Ulimits": ulimits,
         });
+        if let Some(resolver) = order.resolver() {
+            all["Dns"] = json!([resolver]);
+        }
         if let Some(runtime) = &self.spec.runtime {
             all["Runtime"] = json!(runtime);
         }

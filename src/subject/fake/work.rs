@@ -90,12 +90,31 @@ fn streams(path: &str, time: f64, rng: &mut Rng) -> Done {
     }
 }
 
+/// Names of a thousandth of the scripted time; a resolver between takes as long again.
+fn names(need: &str, time: f64, rng: &mut Rng) -> Done {
+    let factor = if need == "names" { 2.0 } else { 1.0 };
+    let name = || (time * 1e6 * factor * (1.0 + 0.05 * rng.standard_normal().abs())) as u64;
+    let names: Vec<u64> = std::iter::repeat_with(name).take(200).collect();
+    let results = [("names", 199), ("warm_up", 0), ("queries", 200), ("helper_cpu", 0)];
+    Done {
+        results: results.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+        distributions: vec![("name".to_owned(), Distribution::of(names))],
+        notes: [("resolver", "192.0.2.1"), ("helpers", "none")]
+            .map(|(name, fact)| (name.to_owned(), fact.to_owned()))
+            .to_vec(),
+        ..Done::default()
+    }
+}
+
 /// Round trips of a thousandth of the scripted time; a path other than `inside` doubles it.
 fn network(work: &Work, time: f64, rng: &mut Rng) -> Done {
     let [order, target, path, count] =
         [0, 1, 2, 4].map(|at| work.arguments.get(at).map_or("", String::as_str));
     if order == "streams" {
         return streams(target, time, rng);
+    }
+    if order == "names" {
+        return names(path, time, rng);
     }
     let (factor, count) = (if path == "inside" { 1.0 } else { 2.0 }, count.parse().unwrap_or(0u64));
     let trip = || (time * 1e6 * factor * (1.0 + 0.05 * rng.standard_normal().abs())) as u64;

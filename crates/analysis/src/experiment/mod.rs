@@ -40,6 +40,7 @@ pub static ALL: &[&Experiment] = &[
     &cpu::CPU,
     &network::latency::NET_LATENCY,
     &network::throughput::NET_THROUGHPUT,
+    &network::dns::DNS,
 ];
 
 /// For tests of the whole program only: found by name, and on no list.

@@ -62,11 +62,15 @@ pub enum Need {
     Ports,
     /// The same at its IPv6 addresses.
     Ports6,
+    /// A program inside that asks a resolver on the host.
+    Resolver,
+    /// Networks that have a resolver, which knows containers by their names.
+    Names,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 10] = [
+    pub const ALL: [Need; 12] = [
         Need::Launch,
         Need::Lifecycle,
         Need::Exec,
@@ -77,6 +81,8 @@ impl Need {
         Need::Joined,
         Need::Ports,
         Need::Ports6,
+        Need::Resolver,
+        Need::Names,
     ];
     /// What everything that makes containers supports.
     pub const CONTAINER: [Need; 5] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Work, Need::Network];
@@ -99,6 +105,8 @@ impl Need {
             Need::Joined => "its containers are not joined by a network",
             Need::Ports => "it does not publish ports",
             Need::Ports6 => "it does not publish ports at IPv6 addresses",
+            Need::Resolver => "it does not reach a resolver on the host",
+            Need::Names => "its networks have no resolver",
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::experiment::{command, cpu, network, primitives, service, start, sysca
 type Tables = fn(&View<'_>) -> Vec<ExperimentTable>;
 
 /// The tables of each experiment that has any.
-static TABLES: [(&str, Tables); 9] = [
+static TABLES: [(&str, Tables); 10] = [
     ("start", |view| command::tables::cold(view, "start", "returned").into_iter().collect()),
     (primitives::NAME, primitives::tables::all),
     (command::NAME, command::tables::experiment_tables),
@@ -21,6 +21,7 @@ static TABLES: [(&str, Tables); 9] = [
     (cpu::NAME, cpu::tables::experiment_tables),
     (network::latency::NAME, network::tables::of_latency),
     (network::throughput::NAME, network::tables::of_throughput),
+    (network::dns::NAME, network::dns::tables::all),
 ];
 
 /// The rules for suspects of single experiments.

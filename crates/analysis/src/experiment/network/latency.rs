@@ -33,7 +33,8 @@ const MOST_IN_DATAGRAM: u64 = 65_507;
 /// Half a microsecond is less than the difference between two wake-ups of the same thread.
 const MARGIN: Margin = Margin::fixed(500e-9, 0.03);
 
-const fn quantile(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
+/// A time with this margin.
+pub(super) const fn quantile(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
     Metric::by(name, derive).of(Unit::Seconds, MARGIN)
 }
 

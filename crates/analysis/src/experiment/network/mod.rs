@@ -1,6 +1,7 @@
 //! What experiments about the network share: the path between client and server, what each path needs of a
 //! subject, and the reference of every path, which is the same exchange inside one network namespace.
 
+pub mod dns;
 pub mod latency;
 pub mod tables;
 pub mod throughput;

@@ -1,0 +1,75 @@
+//! The table of names: how long each takes, what a resolver of the engine's adds, and who answered.
+
+use super::{DEFAULT, NAME, is_user_defined, which};
+use crate::text::{estimated, listed};
+use crate::units::Unit;
+use crate::verdict::View;
+use crate::verdict::price::JUDGED;
+use crate::verdict::table::{Column, ExperimentTable, Item};
+
+/// The table, if there are names.
+pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
+    let plan = view.plan();
+    let is_shown = |cell: &usize| plan.entry(*cell).twin_of.is_none();
+    let mut cells: Vec<usize> = view.cells_of(NAME).filter(is_shown).collect();
+    cells.sort_by_key(|cell| plan.cells[*cell].subject);
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    let mut columns = ["subject", "network", "names"].map(Column::of_texts).to_vec();
+    let values = [("name", Unit::Seconds), ("network adds", Unit::Seconds), ("queries", Unit::Ratio)];
+    columns.extend(values.map(|(name, unit)| Column::of_values(name, unit)));
+    columns.extend(["resolver", "helpers"].map(Column::of_texts));
+    let notes = [
+        "medians over rounds; `network adds` is the difference from the usual network of the same subject, round by round; \
+         all with their 95 % intervals",
+        "queries: how many reached dunnage's resolver for each name",
+        "resolver: the one that the container asks, as its `/etc/resolv.conf` says; helpers: the engine's programs that used CPU \
+         time meanwhile",
+    ];
+    vec![ExperimentTable {
+        rows: cells.iter().map(|cell| row(view, *cell)).collect(),
+        notes: notes.map(str::to_owned).to_vec(),
+        summary: cells.iter().filter_map(|cell| sentence(view, *cell)).collect(),
+        ..ExperimentTable::new(NAME, "names", "names by network".to_owned(), columns)
+    }]
+}
+
+fn row(view: &View<'_>, cell: usize) -> Vec<Item> {
+    let setting = &view.cell(cell).setting;
+    let value = |metric: Option<usize>| {
+        let found = metric.and_then(|metric| view.cells[cell].metrics[metric].as_ref());
+        found.map_or_else(|| Item::Nothing("no data".into()), |one| Item::Interval(one.median))
+    };
+    let adds = match view.price(cell) {
+        _ if !is_user_defined(setting) => Item::Nothing("the reference".into()),
+        Some(price) => Item::Interval(price.price),
+        None => Item::Nothing("no data".into()),
+    };
+    let text =
+        |name: &str| fact(view, cell, name).map_or_else(|| Item::Nothing("not read".into()), Item::Text);
+    vec![
+        Item::Text(view.label(cell).to_owned()),
+        Item::Text(setting.get("network").unwrap_or(DEFAULT).to_owned()),
+        Item::Text(which(setting).to_owned()),
+        value(Some(JUDGED)),
+        adds,
+        value(view.metric_index(cell, "queries")),
+        text("resolver"),
+        text("helpers"),
+    ]
+}
+
+fn fact(view: &View<'_>, cell: usize, name: &str) -> Option<String> {
+    view.run.facts(cell, name).flatten().next_back().map(str::to_owned)
+}
+
+/// What a network that a user makes adds.
+fn sentence(view: &View<'_>, cell: usize) -> Option<String> {
+    let setting = &view.cell(cell).setting;
+    let price = view.price(cell).filter(|_| is_user_defined(setting))?;
+    let resolver = fact(view, cell, "resolver").map(|own| format!("through its resolver {own}"));
+    let adds = format!("adds {} to a {} name", estimated(Unit::Seconds, &price.price), which(setting));
+    let network = Some("a user-defined network".to_owned());
+    Some(format!("{}: {}", view.label(cell), listed(network.into_iter().chain([adds]).chain(resolver), " ")))
+}

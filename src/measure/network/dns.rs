@@ -1,0 +1,94 @@
+//! `dns`: names that a program inside resolves, answered in the end by dunnage's resolver on the host.
+
+use super::super::{add, sample_of, work_sample, worked};
+use super::wrong;
+use crate::experiment::Setting;
+use crate::experiment::network::dns::{FRESH, LASTS, NAMES, is_user_defined, which};
+use crate::outcome::{Abort, Failure, Sample};
+use crate::probe::message::Done;
+use crate::subject::lookup::Lookup;
+use crate::subject::pair::result;
+use crate::subject::{Need, RunContext, Subject, Work, bare};
+use crate::units::Nanos;
+
+/// How much more than the names their loop may take, as a share: writing queries and reading answers.
+const LOOP: f64 = 0.2;
+/// Of the queries, how many may be lost.
+const LOST: f64 = 0.001;
+
+/// Takes a sample.
+pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
+    let need = if is_user_defined(setting) { Need::Names } else { Need::Resolver };
+    let which = which(setting);
+    if !subject.has_a_clock() {
+        let count = NAMES.to_string();
+        let words = ["names", which, need.name(), &count].map(str::to_owned);
+        return Ok(work_sample(&worked(subject, run, &Work::new("network", words.into(), LASTS))?)?);
+    }
+    let host = bare::peer(&run.place);
+    let mut lookup = Lookup::begin(subject, &host, (need, Nanos(0)), run)?;
+    let before = lookup.queries()?;
+    let (answer, helpers) = lookup.names((which, NAMES), LASTS)?;
+    let queries = lookup.queries()? - before;
+    is_true(&answer.done, which, queries)?;
+    let mut sample = sample_of(Vec::new(), &lookup.treatment(run)?);
+    add(&mut sample, &answer.done);
+    sample.counters.extend([("queries".into(), queries), ("helper_cpu".into(), helpers.cpu.0)]);
+    sample.treatment.push(("helpers".into(), helpers.names));
+    Ok(sample)
+}
+
+/// Names one after the other are as long as all of them together; each had its own address, few queries were
+/// lost, and no cache can have answered for a new name.
+fn is_true(done: &Done, which: &str, queries: i64) -> Result<(), Failure> {
+    let number = |name: &str| Ok::<_, Failure>(result(done, name)? as f64);
+    let (count, took, lost) = (number("names")?, number("took")?, number("lost")?);
+    if number("wrong")? > 0.0 {
+        return Err(wrong(format!("{} of {count} names had another answer", number("wrong")?)));
+    }
+    if lost > LOST * count {
+        return Err(Failure::environment(format!("{lost} of {count} queries had no answer")));
+    }
+    if which == FRESH && (queries as f64) < count {
+        let reason = format!("dunnage's resolver was asked for {queries} of {count} new names");
+        return Err(wrong(reason));
+    }
+    let names = done.distributions.iter().find(|(name, _)| name == "name").map(|(_, values)| values);
+    let mean = names.and_then(|values| values.mean()).ok_or_else(|| wrong("no name was resolved".into()))?;
+    let sum = mean * count;
+    // A value of the histogram is known to three digits. A lost query is only in the whole.
+    if sum > took * 1.002 || (lost == 0.0 && sum < took * (1.0 - LOOP)) {
+        let [mean, sum, took] = [mean, sum, took].map(|nanos| Nanos(nanos as i64));
+        return Err(wrong(format!("{count} names of {mean} are {sum}, but all of them took {took}")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::{Distribution, FailureClass};
+
+    fn checked(took: i64, [wrong, lost]: [i64; 2], queries: i64) -> Option<FailureClass> {
+        let results = [("names", 1000), ("took", took), ("wrong", wrong), ("lost", lost)];
+        let done = Done {
+            results: results.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+            distributions: vec![("name".to_owned(), Distribution::of([50_000; 1000]))],
+            ..Done::default()
+        };
+        is_true(&done, FRESH, queries).err().map(|failure| failure.class)
+    }
+
+    #[test]
+    fn what_cannot_be_true_is_a_failure() {
+        let right = 51_000_000;
+        assert_eq!(checked(right, [0, 0], 1011), None);
+        assert_eq!(checked(right + 200_000_000, [0, 1], 1011), None);
+        assert_eq!(checked(right, [1, 0], 1011), Some(FailureClass::WrongOutput));
+        assert_eq!(checked(right, [0, 2], 1011), Some(FailureClass::Environment));
+        assert_eq!(checked(right, [0, 0], 999), Some(FailureClass::WrongOutput));
+        for impossible in [right / 2, right * 2] {
+            assert_eq!(checked(impossible, [0, 0], 1011), Some(FailureClass::WrongOutput), "{impossible}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Names that programs inside resolve: whom they ask, that dunnage's resolver answers in the end, and that a
+//! delay planted there is found. Nothing asks a resolver elsewhere.
+
+use ::dunnage::outcome::{Abort, FailureClass};
+use ::dunnage::subject::lookup::Lookup;
+use ::dunnage::subject::pair::result;
+use ::dunnage::subject::{Need as Offer, RunContext, Subject, bare};
+use ::dunnage::units::Nanos;
+
+use super::dunnage::Dunnage;
+use super::support::{Need, lacks};
+use super::{PastDocker, ends, run_in, service, subject, work};
+
+/// Subjects with what they ask, `resolver` for dunnage's own, on the networks that they can have.
+const WHOM: &[(Need, &str, Offer, &str)] = &[
+    (Need::Root, "bare", Offer::Resolver, "resolver"),
+    (Need::Root, "floor", Offer::Resolver, "resolver"),
+    (Need::Docker, "docker", Offer::Resolver, "resolver"),
+    (Need::Docker, "docker:net=host", Offer::Resolver, "resolver"),
+    (Need::Docker, "docker", Offer::Names, "127.0.0.11"),
+    (Need::Docker, "docker:client=api", Offer::Names, "127.0.0.11"),
+    (Need::Podman, "podman", Offer::Resolver, "resolver"),
+    (Need::Podman, "podman", Offer::Names, "10."),
+    (Need::Podman, "podman:client=api", Offer::Names, "10."),
+];
+
+fn begun<'a>(
+    subject: &'a dyn Subject,
+    host: &'a dyn Subject,
+    (offer, micros): (Offer, i64),
+    run: &'a RunContext,
+) -> Lookup<'a> {
+    let begun = Lookup::begin(subject, host, (offer, Nanos(micros * 1000)), run);
+    begun.unwrap_or_else(|why| panic!("{}, {offer:?}: {why:?}", subject.about().spec))
+}
+
+#[test]
+fn every_subject_asks_its_own_resolver_and_dunnages_answers() {
+    let _open = PastDocker(PastDocker::rule("-I"));
+    for (need, text, offer, whom) in WHOM {
+        if lacks("every_subject_asks_its_own_resolver_and_dunnages_answers", *need) {
+            continue;
+        }
+        let dunnage = Dunnage::new();
+        let run = run_in(&dunnage.state());
+        let (subject, host) = (subject(text, &run), bare::peer(&run.place));
+        let mut lookup = begun(subject.as_ref(), &host, (*offer, 0), &run);
+        let mut asked = 0;
+        for which in ["fresh", "repeated"] {
+            let (answer, helpers) = lookup.names((which, 100), Nanos::from_millis(5_000)).unwrap();
+            let number = |name| result(&answer.done, name).unwrap();
+            assert_eq!(["names", "warm_up", "wrong", "lost"].map(number), [100, 1, 0, 0], "{text}");
+            let told = answer.done.notes.iter().find(|(name, _)| name == "resolver").unwrap();
+            let own = lookup.resolver().ip().to_string();
+            let expected = if *whom == "resolver" { &*own } else { whom };
+            assert!(told.1.starts_with(expected), "{text}, {offer:?}: {told:?}, not {expected}");
+            let is_forwarded = text.starts_with("podman") && *offer == Offer::Names;
+            assert_eq!(helpers.names.contains("aardvark-dns"), is_forwarded, "{text}: {helpers:?}");
+            // Neither engine has a cache. The first name is in no count.
+            asked += 102;
+            assert_eq!(lookup.queries().unwrap(), asked, "{text}, {offer:?}, {which}");
+        }
+        drop(lookup);
+        ends(&dunnage, subject, run);
+    }
+}
+
+#[test]
+fn two_hundred_microseconds_in_the_resolver_are_found() {
+    const TEST: &str = "two_hundred_microseconds_in_the_resolver_are_found";
+    const PLANTED: f64 = 200e-6;
+    for (need, text, offer) in [(Need::Root, "bare", Offer::Resolver), (Need::Docker, "docker", Offer::Names)]
+    {
+        if lacks(TEST, need) {
+            continue;
+        }
+        let dunnage = Dunnage::new();
+        let run = run_in(&dunnage.state());
+        let (subject, host) = (subject(text, &run), bare::peer(&run.place));
+        // Both wait, since from a short sleep a CPU wakes up earlier than from a longer one.
+        let mut both = [200, 400].map(|micros| begun(subject.as_ref(), &host, (offer, micros), &run));
+        let mut quiet = |side: usize| {
+            let (answer, _) = both[side].names(("fresh", 300), Nanos::from_millis(2_000)).unwrap();
+            answer.done.distributions[0].1.quantile(0.1).unwrap() as f64 / 1e9
+        };
+        // The best of many rounds on each side, since other programs only add to a time.
+        let rounds: Vec<_> = (0..15).map(|_| [quiet(0), quiet(1)]).collect();
+        let best = |side: usize| rounds.iter().map(|round| round[side]).fold(f64::INFINITY, f64::min);
+        let found = best(1) - best(0);
+        assert!((found / PLANTED - 1.0).abs() < 0.15, "{text}: {found} s: {rounds:?}");
+        drop(both);
+        ends(&dunnage, subject, run);
+    }
+}
+
+#[test]
+fn a_resolver_elsewhere_is_not_asked_and_a_missing_one_is_a_failure() {
+    const TEST: &str = "a_resolver_elsewhere_is_not_asked_and_a_missing_one_is_a_failure";
+    let names = work("network", &["names", "fresh", "198.19.0.1:53", "10", "0", "file=/etc/resolv.conf"]);
+    // The floor's image has no such file, and docker copies the host's, whose resolver is elsewhere.
+    for (need, text, class, words) in [
+        (Need::Root, "floor", FailureClass::Environment, "cannot read `/etc/resolv.conf`"),
+        (Need::Docker, "docker", FailureClass::Permission, "is neither this machine nor a container of it"),
+    ] {
+        if lacks(TEST, need) {
+            continue;
+        }
+        let dunnage = Dunnage::new();
+        let run = run_in(&dunnage.state());
+        let subject = subject(text, &run);
+        let mut container = service(subject.as_ref(), None, &run);
+        let Err(Abort::Failed(failure)) = container.ask(&names) else { panic!("{text} resolved names") };
+        assert_eq!(failure.class, class, "{text}: {failure}");
+        assert!(failure.reason.contains(words), "{text}: {failure}");
+        drop(container);
+        ends(&dunnage, subject, run);
+    }
+}
