@@ -26,8 +26,10 @@ const PORT: u16 = 53;
 pub struct Lookup<'a> {
     client: Container<'a>,
     server: Container<'a>,
+    /// Another container on the client's network.
+    peer: Option<Container<'a>>,
     /// These go after the containers.
-    _network: Option<Held<Made>>,
+    network: Option<Held<Made>>,
     _address: Option<Held<Ipv4Addr>>,
     resolver: SocketAddr,
     is_engine: bool,
@@ -82,7 +84,15 @@ impl<'a> Lookup<'a> {
         let is_engine = kind.layer == Layer::Engine;
         let request = ContainerRequest { resolver: is_engine.then_some(own), ..joining(joint) };
         let client = begun(subject, request, run)?;
-        Ok(Lookup { client, server, _network: network, _address: held, resolver, is_engine, cpus, since })
+        let peer = None;
+        Ok(Lookup { client, server, peer, network, _address: held, resolver, is_engine, cpus, since })
+    }
+
+    /// Starts another container on the network that was made for the client, which resolves its name from now on.
+    pub fn join(&mut self, subject: &'a dyn Subject, run: &'a RunContext) -> Result<(), Abort> {
+        let joint = self.network.as_ref().and_then(|network| network.joint());
+        self.peer = Some(begun(subject, joining(joint), run)?);
+        Ok(())
     }
 
     /// Where dunnage's resolver listens.
@@ -96,6 +106,15 @@ impl<'a> Lookup<'a> {
         let file = format!("file={FILE}");
         let mut words = vec!["names", which, &resolver, &count, &nanos];
         words.extend(self.is_engine.then_some(&*file));
+        let peer = match &mut self.peer {
+            None => Vec::new(),
+            Some(peer) => {
+                let address = peer.addresses()?.into_iter().find(IpAddr::is_ipv4);
+                let reason = || Failure::environment("the container has no IPv4 address");
+                vec![format!("name={}", peer.name()), format!("address={}", address.ok_or_else(reason)?)]
+            }
+        };
+        words.extend(peer.iter().map(String::as_str));
         let before = Counters::read(&[], self.since);
         let answer = self.client.ask(&order(&words, self.cpus[1], takes))?;
         let (names, cpu) = Counters::read(&[], self.since).helped(&before);

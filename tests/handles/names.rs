@@ -66,6 +66,27 @@ fn every_subject_asks_its_own_resolver_and_dunnages_answers() {
 }
 
 #[test]
+fn the_name_of_a_container_is_known_to_its_engine_alone() {
+    let _open = PastDocker(PastDocker::rule("-I"));
+    for (need, text) in [(Need::Docker, "docker"), (Need::Podman, "podman")] {
+        if lacks("the_name_of_a_container_is_known_to_its_engine_alone", need) {
+            continue;
+        }
+        let dunnage = Dunnage::new();
+        let run = run_in(&dunnage.state());
+        let (subject, host) = (subject(text, &run), bare::peer(&run.place));
+        let mut lookup = begun(subject.as_ref(), &host, (Offer::Names, 0), &run);
+        lookup.join(subject.as_ref(), &run).unwrap();
+        let (answer, _) = lookup.names(("container", 100), Nanos::from_millis(5_000)).unwrap();
+        let number = |name| result(&answer.done, name).unwrap();
+        assert_eq!(["names", "wrong", "lost"].map(number), [100, 0, 0], "{text}");
+        assert_eq!(lookup.queries().unwrap(), 0, "{text}");
+        drop(lookup);
+        ends(&dunnage, subject, run);
+    }
+}
+
+#[test]
 fn two_hundred_microseconds_in_the_resolver_are_found() {
     const TEST: &str = "two_hundred_microseconds_in_the_resolver_are_found";
     const PLANTED: f64 = 200e-6;

@@ -9,7 +9,7 @@ mod message;
 pub mod server;
 
 use std::io;
-use std::net::{IpAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
@@ -29,11 +29,13 @@ const SERVFAIL: Answer = Answer::None(2);
 
 /// Which names are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum Which<'a> {
     /// A new one each time, which no cache knows.
     Fresh,
     /// The same one each time.
     Repeated,
+    /// This one each time, which another resolver than dunnage's knows, with its address.
+    Given(&'a str, Ipv4Addr),
 }
 
 /// The result of a load.
@@ -72,7 +74,7 @@ pub fn resolver_in(file: &Path) -> Result<IpAddr, Failure> {
 ///
 /// # Errors
 /// What ended the load before its limit, with the number of names until then.
-pub fn names(target: &Target, which: Which, limit: Limit) -> Result<Names, Failure> {
+pub fn names(target: &Target, which: Which<'_>, limit: Limit) -> Result<Names, Failure> {
     let run = clock::now().0;
     let mut queries =
         Queries { target, which, run, asked: 0, name: String::new(), query: Vec::new(), in_a_row: 0 };
@@ -114,7 +116,7 @@ pub fn queries(target: &Target) -> Result<u32, Failure> {
 /// Names one after the other.
 struct Queries<'a> {
     target: &'a Target,
-    which: Which,
+    which: Which<'a>,
     /// Makes names differ from those of other loads.
     run: u64,
     asked: u64,
@@ -128,8 +130,10 @@ impl Queries<'_> {
     /// Resolves the next name. Returns the time and what the answer says, which may be an answer to something
     /// else; none if there was no answer.
     fn next(&mut self) -> Result<Option<(Nanos, Option<Answer>)>, Failure> {
-        if self.asked == 0 || self.which == Which::Fresh {
-            self.name = format!("n{}-{:x}.{}", self.asked, self.run, server::ZONE);
+        match self.which {
+            Which::Given(name, _) => name.clone_into(&mut self.name),
+            Which::Repeated if self.asked > 0 => {}
+            _ => self.name = format!("n{}-{:x}.{}", self.asked, self.run, server::ZONE),
         }
         self.asked += 1;
         message::query(self.asked as u16, &self.name, &mut self.query);
@@ -149,7 +153,10 @@ impl Queries<'_> {
     }
 
     fn expected(&self) -> Option<Answer> {
-        Some(Answer::Address(server::address_of(&self.name)))
+        Some(Answer::Address(match self.which {
+            Which::Given(_, address) => address,
+            Which::Fresh | Which::Repeated => server::address_of(&self.name),
+        }))
     }
 
     /// Resolves the first name.

@@ -3,7 +3,7 @@
 use super::super::{add, sample_of, work_sample, worked};
 use super::wrong;
 use crate::experiment::Setting;
-use crate::experiment::network::dns::{FRESH, LASTS, NAMES, is_user_defined, which};
+use crate::experiment::network::dns::{CONTAINER, FRESH, LASTS, NAMES, is_user_defined, which};
 use crate::outcome::{Abort, Failure, Sample};
 use crate::probe::message::Done;
 use crate::subject::lookup::Lookup;
@@ -27,6 +27,9 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     }
     let host = bare::peer(&run.place);
     let mut lookup = Lookup::begin(subject, &host, (need, Nanos(0)), run)?;
+    if which == CONTAINER {
+        lookup.join(subject, run)?;
+    }
     let before = lookup.queries()?;
     let (answer, helpers) = lookup.names((which, NAMES), LASTS)?;
     let queries = lookup.queries()? - before;

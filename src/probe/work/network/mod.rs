@@ -10,14 +10,14 @@
 //! | `load TARGET PATH CONNECTIONS THREADS COUNT NANOS` | `requests`, `took`, `in_flight`, `opened`, each failure by its name, distribution `latency` |
 //! | `answers TARGET PATH` | `waited`, `status` |
 //! | `resolver ADDRESS:PORT` | `port`, `server_pid`, `servers` |
-//! | `names fresh\|repeated RESOLVER COUNT NANOS` | `names`, `warm_up`, `took`, `wrong`, `lost`, distribution `name`, note `resolver` |
+//! | `names fresh\|repeated\|container RESOLVER COUNT NANOS` | `names`, `warm_up`, `took`, `wrong`, `lost`, distribution `name`, note `resolver` |
 //! | `queries RESOLVER` | `queries` |
 //! | `usage` | `server_cpu`, `client_cpu` |
 //!
 //! Times are in nanoseconds. Options follow in any order: `cpu=N` binds the server or the client to a CPU,
 //! `seed=N` chooses the bytes of streams, `patience=NANOS` is how long to wait for an answer, `mine` says that
 //! the target is the user's own, `delay=NANOS` has a resolver wait before each answer, `file=PATH` has the
-//! resolver asked that this file names.
+//! resolver asked that this file names, `name=NAME` has this name resolved, which has `address=ADDRESS`.
 //!
 //! `load` and `answers` are about HTTP; what their results are is said at [`Done`](crate::load::http::Done), and
 //! the names of failures are [`Wrong::ALL`](crate::load::http::Wrong::ALL). `rate=N` requests a second make an open

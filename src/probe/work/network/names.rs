@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Asked, Report, begin};
+use super::{Asked, Report, begin, malformed};
 use crate::load::dns::server::Resolver;
 use crate::load::dns::{self, Which};
 use crate::load::{Target, Whose};
@@ -21,7 +21,11 @@ pub fn resolver(asked: &Asked<'_>, report: &mut Report<'_, '_>) -> Result<(), Fa
 }
 
 pub fn names(asked: &Asked<'_>, report: &mut Report<'_, '_>) -> Result<(), Failure> {
-    let which = asked.one_of(1, &[("fresh", Which::Fresh), ("repeated", Which::Repeated)])?;
+    let address = asked.option("address").unwrap_or_default();
+    let which = match asked.option("name") {
+        None => asked.one_of(1, &[("fresh", Which::Fresh), ("repeated", Which::Repeated)])?,
+        Some(name) => Which::Given(name, address.parse().map_err(|_| malformed("an address", address))?),
+    };
     let (target, limit) = (target(asked, 2)?, asked.limit(3)?);
     let done = asked.bound(|| dns::names(&target, which, limit))?;
     report.note("resolver", target.address.ip().to_string());

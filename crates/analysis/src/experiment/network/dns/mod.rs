@@ -2,7 +2,7 @@
 //! in the end a resolver of dunnage's on the host answers. An engine is between them: on its usual network it
 //! only carries the query, on one that a user makes its own resolver forwards it.
 //!
-//! Deliberately absent: the time of resolvers elsewhere, which no engine changes; and names of containers.
+//! Deliberately absent: the time of resolvers elsewhere, which no engine changes.
 
 pub mod tables;
 
@@ -24,6 +24,8 @@ pub const NAMES: u64 = 2_000;
 pub const LASTS: Nanos = Nanos::from_millis(1_000);
 /// Names that no cache knows.
 pub const FRESH: &str = "fresh";
+/// The name of a container.
+pub const CONTAINER: &str = "container";
 
 /// The network that engines use unless a user makes another.
 const DEFAULT: &str = "default";
@@ -58,8 +60,11 @@ static KEYS: [SettingKey; 2] = [
          container, where engines have a resolver that also knows containers by their names",
     ),
     SettingKey::of("name", &[FRESH])
-        .or(|value| fits(value == "repeated", "fresh, repeated"))
-        .meaning("`fresh`: a new name each time, which no cache knows; `repeated`: the same one"),
+        .or(|value| fits(["repeated", CONTAINER].contains(&value), "fresh, repeated, container"))
+        .meaning(
+            "`fresh`: a new name each time, which no cache knows; `repeated`: the same one; `container`: that of another \
+             container on the same network, only with `network=user-defined`",
+        ),
 ];
 
 /// Whether the network is made for the container.
@@ -72,10 +77,11 @@ pub fn which(setting: &Setting) -> &'static str {
     setting.get("name").unwrap_or(FRESH)
 }
 
-/// The same names on the usual network.
+/// The same names on the usual network, which does not know containers.
 fn usual(setting: &Setting) -> Option<Setting> {
     let of = |(key, value): &(_, _)| (*key, if *key == "network" { DEFAULT } else { *value });
-    is_user_defined(setting).then(|| Setting(setting.0.iter().map(of).collect()))
+    let has = is_user_defined(setting) && which(setting) != CONTAINER;
+    has.then(|| Setting(setting.0.iter().map(of).collect()))
 }
 
 /// The experiment `dns`.
@@ -85,6 +91,7 @@ pub static DNS: Experiment = Experiment {
     event: Event::Often("name"),
     scope: Scope::Few,
     maps: &["p50"],
+    has: |setting| is_user_defined(setting) || which(setting) != CONTAINER,
     quick_values: |key| key.values,
     reference: usual,
     // Making and removing a container that stays takes about as long as two launches; so does a network.
@@ -110,6 +117,9 @@ mod tests {
         let all: Vec<_> = settings_of(&DNS, chosen).iter().map(Setting::to_string).collect();
         assert_eq!(all, ["network=user-defined;name=repeated", "network=default;name=repeated"]);
         assert_eq!((DNS.reference)(&Setting(vec![("network", DEFAULT), ("name", FRESH)])), None);
+        let container = |network| Setting(vec![("network", network), ("name", CONTAINER)]);
+        assert!((DNS.has)(&container(USER_DEFINED)) && !(DNS.has)(&container(DEFAULT)));
+        assert_eq!((DNS.reference)(&container(USER_DEFINED)), None);
         assert!(KEYS[1].take("old").is_err() && KEYS[0].take("host").is_err());
     }
 

@@ -1,6 +1,6 @@
 //! The table of names: how long each takes, what a resolver of the engine's adds, and who answered.
 
-use super::{DEFAULT, NAME, is_user_defined, which};
+use super::{CONTAINER, DEFAULT, NAME, is_user_defined, which};
 use crate::text::{estimated, listed};
 use crate::units::Unit;
 use crate::verdict::View;
@@ -43,6 +43,7 @@ fn row(view: &View<'_>, cell: usize) -> Vec<Item> {
     };
     let adds = match view.price(cell) {
         _ if !is_user_defined(setting) => Item::Nothing("the reference".into()),
+        _ if which(setting) == CONTAINER => Item::Nothing("not applicable".into()),
         Some(price) => Item::Interval(price.price),
         None => Item::Nothing("no data".into()),
     };
@@ -67,7 +68,8 @@ fn fact(view: &View<'_>, cell: usize, name: &str) -> Option<String> {
 /// What a network that a user makes adds.
 fn sentence(view: &View<'_>, cell: usize) -> Option<String> {
     let setting = &view.cell(cell).setting;
-    let price = view.price(cell).filter(|_| is_user_defined(setting))?;
+    let has = is_user_defined(setting) && which(setting) != CONTAINER;
+    let price = view.price(cell).filter(|_| has)?;
     let resolver = fact(view, cell, "resolver").map(|own| format!("through its resolver {own}"));
     let adds = format!("adds {} to a {} name", estimated(Unit::Seconds, &price.price), which(setting));
     let network = Some("a user-defined network".to_owned());
