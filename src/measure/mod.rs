@@ -148,7 +148,10 @@ fn add_cpu(sample: &mut Sample, cpu: &Result<Cpu, String>) {
         Ok(cpu) => {
             let (client, engine) = (cpu.client.0, cpu.engine.0);
             let counted = [("client_cpu", client), ("engine_cpu", engine), ("processes", cpu.processes)];
-            sample.counters.extend(counted.map(|(name, value)| (name.into(), value)));
+            let helpers = Some(("port_helpers", cpu.port_helpers)).filter(|(_, count)| *count > 0);
+            sample
+                .counters
+                .extend(counted.into_iter().chain(helpers).map(|(name, value)| (name.into(), value)));
         }
         Err(why) => {
             sample.missing.extend(["client_cpu", "engine_cpu"].map(|name| (name.into(), why.clone())));

@@ -8,7 +8,7 @@ use std::sync::{MutexGuard, TryLockError};
 
 use super::{Cpu, RunContext};
 use crate::outcome::Abort;
-use crate::sys::accounting::{Client, LaunchCpu, Listener};
+use crate::sys::accounting::{Client, Image, LaunchCpu, Listener};
 use crate::sys::clock;
 use crate::units::Nanos;
 
@@ -16,6 +16,10 @@ use crate::units::Nanos;
 const STILL: Nanos = Nanos::from_millis(100);
 /// How long the processes of a launch may keep running after the last command has returned.
 const GOING: Nanos = Nanos::from_millis(20_000);
+
+/// Programs that forward published ports and do nothing else, unlike a network in user space, which can
+/// forward ports too.
+const PORT_HELPERS: [&str; 3] = ["docker-proxy", "rootlesskit-docker-proxy", "rootlessport"];
 
 /// A launch that is being counted, or the reason why it is not.
 pub(super) struct Account<'a>(Result<MutexGuard<'a, Listener>, String>);
@@ -80,7 +84,18 @@ impl<'a> Account<'a> {
     }
 }
 
+fn is_port_helper(image: &Image) -> bool {
+    let name = image.path.as_deref().and_then(|path| path.rsplit('/').next());
+    name.is_some_and(|name| PORT_HELPERS.contains(&name))
+}
+
 fn summed(all: &LaunchCpu) -> Cpu {
-    let processes = (all.client.processes.len() + all.daemons.processes.len()) as i64;
-    Cpu { client: all.client.cpu(), engine: all.daemons.cpu(), processes }
+    let processes = || all.client.processes.iter().chain(&all.daemons.processes);
+    let helpers = processes().filter(|one| one.images.iter().any(is_port_helper));
+    Cpu {
+        client: all.client.cpu(),
+        engine: all.daemons.cpu(),
+        processes: processes().count() as i64,
+        port_helpers: helpers.count() as i64,
+    }
 }

@@ -260,6 +260,7 @@ impl<'a> Container<'a> {
                 client: Nanos(cpu.client.0 / times),
                 engine: Nanos(cpu.engine.0 / times),
                 processes: cpu.processes / times,
+                port_helpers: cpu.port_helpers / times,
             }
         });
         Ok((entered, cpu))

@@ -5,6 +5,7 @@ mod bundle;
 mod export;
 mod image;
 mod made;
+pub(super) mod published;
 mod verbs;
 
 use std::path::PathBuf;
@@ -57,7 +58,7 @@ impl Engine {
         add(verb);
         let labels = Engine::labels(run);
         add(&["--name", name, &labels[0], &labels[1]]);
-        for Port { number, transport, at } in order.ports() {
+        for Port { number, transport, at } in order.ports(&self.about.spec) {
             let at = if at.is_ipv6() { format!("[{at}]") } else { at.to_string() };
             add(&["--publish", &format!("{at}::{number}/{}", transport.name())]);
         }
@@ -233,6 +234,8 @@ impl Subject for Engine {
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
         self.image = Some(self.provide_image(run)?);
+        let note = published::read_back(&*self, self.daemons.as_deref(), run)?;
+        self.about.facts.notes.extend(note);
         Ok(())
     }
 

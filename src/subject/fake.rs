@@ -29,6 +29,7 @@ pub static KIND: Kind =
 
 struct Fake {
     time: f64,
+    ports: u16,
     noise: f64,
     settles: u64,
     drift: f64,
@@ -63,8 +64,12 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     let number = |key: &str| spec.get(key).and_then(|value| value.parse::<f64>().ok());
     let effects = planted(spec).ok_or_else(|| Unavailable::because("its `effects` cannot be read"))?;
     let whole = |key: &str| number(key).map_or(0, |value| value as u64);
+    let seconds = |key: &str| spec.get(key).and_then(parse_duration);
+    let ports = spec.published();
+    let of_ports = f64::from(ports) * seconds("per_port").unwrap_or(0.0);
     Ok(Box::new(Fake {
-        time: spec.get("time").and_then(parse_duration).unwrap_or(0.001) + effects,
+        time: seconds("time").unwrap_or(0.001) + effects + of_ports,
+        ports,
         noise: number("noise").unwrap_or(3.0) / 100.0,
         drift: number("drift").unwrap_or(0.0) / 100.0,
         settles: whole("settles"),
@@ -167,7 +172,7 @@ impl Verbs for OfScript<'_> {
         let treatment = vec![("root", "script".to_owned())];
         let took = span.took().seconds();
         let [client, engine] = [0.5, 0.2].map(|share| Nanos::from_seconds(took * share));
-        let cpu = Cpu { client, engine, processes: 2 };
+        let cpu = Cpu { client, engine, processes: 2, port_helpers: 0 };
         Ok(Entered { spawned: span.began, returned: span.ended, message, treatment, cpu })
     }
 
@@ -226,6 +231,7 @@ impl Subject for Fake {
                 client: Nanos::from_seconds(total * 0.5),
                 engine: Nanos::from_seconds(total * 0.2),
                 processes: 3,
+                port_helpers: self.ports.into(),
             }),
             treatment: vec![("root", "script".to_owned())],
         })

@@ -65,6 +65,8 @@ pub struct Cpu {
     pub engine: Nanos,
     /// Number of processes seen.
     pub processes: i64,
+    /// Number of those that run only to forward published ports.
+    pub port_helpers: i64,
 }
 
 impl std::ops::AddAssign for Cpu {
@@ -72,6 +74,7 @@ impl std::ops::AddAssign for Cpu {
         self.client = self.client + more.client;
         self.engine = self.engine + more.engine;
         self.processes += more.processes;
+        self.port_helpers += more.port_helpers;
     }
 }
 

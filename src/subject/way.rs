@@ -181,15 +181,20 @@ fn translation(all: &[Tracked], target: SocketAddr, transport: Transport) -> Str
     if told.is_empty() { "none".to_owned() } else { told.join(" ") }
 }
 
-/// The process on the host with a socket that takes what is sent to this address.
-fn listener(target: SocketAddr, transport: Transport) -> Option<String> {
-    let files = ["", "6"].into_iter().flat_map(|version| {
-        let table = fs::read_to_string(format!("/proc/net/{}{version}", transport.name()));
+/// The sockets in the network namespace of this process that take what is sent to this address.
+pub(super) fn sockets(process: i32, target: SocketAddr, transport: Transport) -> Vec<String> {
+    let of = |version| {
+        let table = fs::read_to_string(format!("/proc/{process}/net/{}{version}", transport.name()));
         let table = table.unwrap_or_default();
         let bound = table.lines().filter_map(|line| bound(line, target, transport));
         bound.map(|inode| format!("socket:[{inode}]")).collect::<Vec<_>>()
-    });
-    let files: Vec<String> = files.collect();
+    };
+    ["", "6"].into_iter().flat_map(of).collect()
+}
+
+/// The process on the host with a socket that takes what is sent to this address.
+fn listener(target: SocketAddr, transport: Transport) -> Option<String> {
+    let files = sockets(std::process::id() as i32, target, transport);
     if files.is_empty() {
         return None;
     }

@@ -1,10 +1,10 @@
 //! What a container is to be, and what its probe is asked to do: to start and end, to stay, or to work. Plain
 //! data; the works themselves are in `probe::work`, their purpose in the experiments.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
-use dunnage_analysis::subject::Mount;
+use dunnage_analysis::subject::{Mount, Spec};
 use regex_lite::Regex;
 
 use super::RunContext;
@@ -66,6 +66,15 @@ pub struct Port {
     pub transport: Transport,
     /// The address of the host at which it is published.
     pub at: IpAddr,
+}
+
+/// The first of the ports that the key `publish` asks for; nothing in dunnage listens there.
+const FIRST: u16 = 20_000;
+
+/// The ports that a subject publishes in every container.
+pub fn published(spec: &Spec) -> impl Iterator<Item = Port> {
+    let port = |number| Port { number, transport: Transport::Tcp, at: Ipv4Addr::LOCALHOST.into() };
+    (FIRST..FIRST + spec.published()).map(port)
 }
 
 /// A protocol with ports.
@@ -182,12 +191,13 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// The ports of its container to publish.
-    pub fn ports(self) -> &'a [Port] {
-        match self {
-            Order::Stay(request) => &request.ports,
+    /// The ports of its container to publish: those that its subject has in every container, and its own.
+    pub fn ports(self, spec: &Spec) -> Vec<Port> {
+        let own = match self {
+            Order::Stay(request) => &request.ports[..],
             Order::Task(_) | Order::Work(_) => &[],
-        }
+        };
+        published(spec).chain(own.iter().copied()).collect()
     }
 
     /// The resolver to give to its engine.

@@ -7,6 +7,7 @@ mod dunnage;
 mod left;
 mod names;
 mod pairs;
+mod published;
 #[path = "../support/mod.rs"]
 mod support;
 mod web;

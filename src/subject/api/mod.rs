@@ -19,7 +19,7 @@ use self::requests::{Container, Wish as Described};
 use self::verbs::OfApi;
 use super::component::{identified, unavailable};
 use super::container::{Draft, Verbs};
-use super::engine::{Engine, RUN_LABEL, STATE_LABEL, is_about_nothing};
+use super::engine::{Engine, RUN_LABEL, STATE_LABEL, is_about_nothing, published};
 use super::resources::{Joint, Made, not_made, of_subject};
 use super::unavailable::silent_docker;
 use super::{Component, Description, Launch, Offer, Order, Place, RunContext, Subject, Unavailable, Wish};
@@ -266,7 +266,10 @@ impl Subject for Api {
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
         self.engine.image = Some(self.provide_image(run)?);
-        self.serve(run)
+        self.serve(run)?;
+        let note = published::read_back(&*self, self.daemons(), run)?;
+        self.engine.about.facts.notes.extend(note);
+        Ok(())
     }
 
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {

@@ -49,7 +49,7 @@ impl Wish<'_> {
             "Tty": self.spec.get("tty") == Some("true"),
             "Cmd": arguments,
             "Image": self.image,
-            "ExposedPorts": ports(order, |_| json!({})),
+            "ExposedPorts": self.ports(order, |_| json!({})),
             "Entrypoint": entrypoint,
             "Labels": { RUN_LABEL: self.run, STATE_LABEL: self.state.to_string_lossy() },
             "HostConfig": self.host_config(order),
@@ -84,7 +84,7 @@ impl Wish<'_> {
             "NanoCpus": (cpus * 1e9).round() as i64,
             "Memory": key("memory").and_then(spec::parse_size).unwrap_or(0),
             "MemorySwappiness": -1,
-            "PortBindings": ports(order, |port| json!([{ "HostIp": port.at, "HostPort": "" }])),
+            "PortBindings": self.ports(order, |port| json!([{ "HostIp": port.at, "HostPort": "" }])),
             "RestartPolicy": { "Name": "no", "MaximumRetryCount": 0 },
             "Ulimits": ulimits,
         });
@@ -96,13 +96,14 @@ impl Wish<'_> {
         }
         all
     }
-}
 
-/// `each` of every port to publish, by its name; `None` if there are none.
-fn ports(order: Order<'_>, each: impl Fn(&Port) -> Value) -> Option<Value> {
-    let name = |port: &Port| format!("{}/{}", port.number, port.transport.name());
-    let all = order.ports().iter().map(|port| (name(port), each(port)));
-    (!order.ports().is_empty()).then(|| Value::Object(all.collect()))
+    /// `each` of every port to publish, by its name; `None` if there are none.
+    fn ports(&self, order: Order<'_>, each: impl Fn(&Port) -> Value) -> Option<Value> {
+        let name = |port: &Port| format!("{}/{}", port.number, port.transport.name());
+        let ports = order.ports(self.spec);
+        let all = ports.iter().map(|port| (name(port), each(port)));
+        (!ports.is_empty()).then(|| Value::Object(all.collect()))
+    }
 }
 
 /// The requests about one container, which is identified by its name rather than its id, so that a request
@@ -191,6 +192,16 @@ mod tests {
         assert_eq!(host["Ulimits"], json!([{ "Name": "nofile", "Soft": 1024, "Hard": 1024 }]));
         assert_eq!((&body["Cmd"], &body["StopTimeout"]), (&json!(["start", "limits"]), &json!(10)));
         assert_eq!(body["Labels"], json!({ "dunnage.run": "12345678", "dunnage.state": "/state" }));
+    }
+
+    #[test]
+    fn ports_are_published_in_every_container_at_ports_of_the_engines_choice() {
+        let asked = body("docker:publish=2", None);
+        let at = json!([{ "HostIp": "127.0.0.1", "HostPort": "" }]);
+        assert_eq!(asked["HostConfig"]["PortBindings"], json!({ "20000/tcp": at, "20001/tcp": at }));
+        assert_eq!(asked["ExposedPorts"], json!({ "20000/tcp": {}, "20001/tcp": {} }));
+        let none = body("docker", None);
+        assert!(none["ExposedPorts"].is_null() && none["HostConfig"]["PortBindings"].is_null(), "{none}");
     }
 
     #[test]

@@ -152,7 +152,9 @@ impl Verbs for OfApi<'_> {
         let published = |(port, bindings): (&String, &Value)| {
             let inside = port.split('/').next()?.parse().ok()?;
             let binding = bindings.as_array()?.first()?;
-            let address = binding["HostIp"].as_str()?.parse().ok()?;
+            // Podman names no address where a port is published at all of them.
+            let address = binding["HostIp"].as_str().filter(|address| !address.is_empty());
+            let address = address.unwrap_or("0.0.0.0").parse().ok()?;
             let host = SocketAddr::new(address, binding["HostPort"].as_str()?.parse().ok()?);
             Some(Published { inside, host })
         };

@@ -55,7 +55,7 @@ impl Verbs for OfEngine<'_> {
     }
 
     fn ports(&mut self) -> Result<Vec<Published>, Failure> {
-        if self.draft.request.ports.is_empty() {
+        if self.draft.order().ports(&self.engine.about.spec).is_empty() {
             return Ok(Vec::new());
         }
         Ok(self.engine.client.ask(&["port", &self.draft.name])?.lines().filter_map(published).collect())

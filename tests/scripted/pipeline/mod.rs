@@ -4,6 +4,7 @@ mod damage;
 mod events;
 mod factors;
 mod plan_files;
+mod ports;
 mod precision;
 mod resume;
 mod scripted;

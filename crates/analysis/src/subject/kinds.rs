@@ -47,6 +47,13 @@ pub fn of(spec: &Spec) -> Result<&'static Kind, SpecError> {
         )));
     }
     spec.check_keys(kind.keys)?;
+    if let (Some(net @ ("none" | "host")), 1..) = (spec.get("net"), spec.published()) {
+        return Err(SpecError(format!(
+            "`{}` cannot publish ports with `net={net}`\n\nhint: leave out `net`, or choose a network with a way out, such as \
+             `bridge`",
+            spec.name
+        )));
+    }
     Ok(kind)
 }
 
@@ -81,6 +88,12 @@ const PID: Key =
 /// Another build of a runtime.
 const BIN_OF_RUNTIME: Key = Key::of("bin", Values::Path)
     .meaning("path of another build of the runtime; by default the first on the search path");
+
+/// Each port can be a process of the engine.
+const PUBLISH: Key = Key::of("publish", Values::UpTo(1000)).by_default("0").meaning(
+    "how many TCP ports of every container are published at 127.0.0.1, at ports that the engine chooses; `0` \
+     (default): none",
+);
 
 /// Keys of docker and podman.
 const SECCOMP: Key = Key::choice("seccomp", &["default", "off"]).meaning("the system call filter");
@@ -180,10 +193,11 @@ static CONTAINERD_KEYS: [Key; 10] = [
     Key::choice("client", &["ctr"]).meaning("how to reach containerd: its own command line"),
 ];
 
-static DOCKER_KEYS: [Key; 13] = [
+static DOCKER_KEYS: [Key; 14] = [
     Key::choice("net", &["none", "bridge", "host"])
         .without_default()
         .meaning("the network; `bridge` unless the daemon is configured otherwise"),
+    PUBLISH,
     Key::choice("log", &["default", "none"])
         .meaning("the log driver; `json-file` unless the daemon is configured otherwise"),
     SECCOMP,
@@ -204,10 +218,11 @@ static DOCKER_KEYS: [Key; 13] = [
         .meaning("how to reach the engine: through its command line, or from dunnage directly over its API"),
 ];
 
-static PODMAN_KEYS: [Key; 13] = [
+static PODMAN_KEYS: [Key; 14] = [
     Key::choice("net", &["none", "bridge", "host", "slirp4netns", "pasta"])
         .without_default()
         .meaning("the network; `bridge` for root, `slirp4netns` or `pasta` for others"),
+    PUBLISH,
     Key::choice("log", &["default", "none"]).meaning("the log driver"),
     SECCOMP,
     PID_OF_ENGINE,
@@ -231,13 +246,15 @@ static PODMAN_KEYS: [Key; 13] = [
     ),
 ];
 
-static FAKE_KEYS: [Key; 12] = [
+static FAKE_KEYS: [Key; 14] = [
     Key::of("a", LEVELS).meaning("a factor"),
     Key::of("b", LEVELS).meaning("a factor"),
     Key::of("c", LEVELS).meaning("a factor"),
     Key::of("effects", Values::Text("times such as a=20ms;bc=-5ms"))
         .meaning("how much `returned` increases if all of the named factors are high"),
     Key::of("time", Values::Duration).meaning("the median of `returned`"),
+    PUBLISH,
+    Key::of("per_port", Values::Duration).meaning("how much each published port adds to `returned`"),
     Key::of("noise", Values::Number).meaning("the spread of its logarithm, in percent"),
     Key::of("settles", Values::Number)
         .meaning("for how many launches, the first ones, the spread is ten times as wide"),
@@ -307,3 +324,25 @@ pub static PODMAN: Kind = Kind::of(
 
 /// The kind `fake`.
 pub static FAKE: Kind = Kind::of("fake", Layer::Engine, &FAKE_KEYS, "follows a script");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_need_a_network_at_which_they_can_be_published() {
+        let error = |text: &str| of(&Spec::parse(text).unwrap()).err().map(|error| error.to_string());
+        for net in ["none", "host"] {
+            let refused = error(&format!("docker:net={net},publish=1")).unwrap();
+            assert!(
+                refused.contains(&format!("`docker` cannot publish ports with `net={net}`")),
+                "{refused}"
+            );
+            assert_eq!(error(&format!("podman:net={net},publish=0")), None);
+        }
+        for text in ["docker:publish=32", "docker:net=bridge,publish=1000", "podman:net=pasta,publish=1"] {
+            assert_eq!(error(text), None);
+        }
+        assert!(error("containerd:publish=1").unwrap().contains("has no key `publish`"));
+    }
+}

@@ -40,6 +40,8 @@ pub enum Values {
     Text(&'static str),
     /// A decimal number above zero.
     Number,
+    /// A whole number from zero to this one.
+    UpTo(u16),
     /// A number of CPUs or `none`; the kernel grants at least 1 ms in a period of 100 ms.
     Cpus,
     /// A number of bytes, such as `64MiB`.
@@ -56,6 +58,7 @@ impl Values {
             // A leading hyphen would make it an option.
             Values::Path | Values::Text(_) => !value.is_empty() && !value.starts_with('-'),
             Values::Number => value.parse::<f64>().is_ok_and(|number| number.is_finite() && number > 0.0),
+            Values::UpTo(most) => value.parse::<u16>().is_ok_and(|number| number <= most),
             Values::Cpus => {
                 let granted = |number: f64| number.is_finite() && number >= 0.01;
                 value == "none" || value.parse().is_ok_and(granted)
@@ -72,6 +75,7 @@ impl Values {
             Values::Path => "a path".into(),
             Values::Text(what) => what.into(),
             Values::Number => "a number above zero".into(),
+            Values::UpTo(most) => format!("a whole number from 0 to {most}"),
             Values::Cpus => {
                 "a number of CPUs from 0.01 (the kernel grants at least 1 ms in 100 ms), or none".into()
             }
@@ -187,6 +191,17 @@ impl Spec {
         Spec { label: None, name: name.to_owned(), runtime: None, keys: Vec::new() }
     }
 
+    /// The same subject without this key, and without its label.
+    pub fn without(&self, key: &str) -> Spec {
+        let keys = self.keys.iter().filter(|(own, _)| own != key).cloned().collect();
+        Spec { label: None, keys, ..self.clone() }
+    }
+
+    /// The number of TCP ports to publish (key `publish`).
+    pub fn published(&self) -> u16 {
+        self.get("publish").and_then(|number| number.parse().ok()).unwrap_or(0)
+    }
+
     /// The value of a key, if given.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.keys.iter().find(|(own, _)| own == key).map(|(_, value)| value.as_str())
@@ -215,7 +230,8 @@ impl Spec {
     pub fn with_plain_numbers(mut self, declared: &[Key]) -> Spec {
         for (key, value) in &mut self.keys {
             let is_number = |known: &&Key| {
-                known.name == key.as_str() && matches!(known.values, Values::Number | Values::Cpus)
+                known.name == key.as_str()
+                    && matches!(known.values, Values::Number | Values::Cpus | Values::UpTo(_))
             };
             if let Some(number) = declared.iter().find(is_number).and_then(|_| value.parse::<f64>().ok()) {
                 *value = number.to_string();
@@ -356,6 +372,21 @@ mod tests {
         assert!(error.to_string().contains("`x` has no key `nut`"), "{error}");
         let error = parsed("x:net=nine").check_keys(&declared).unwrap_err();
         assert!(error.to_string().contains("`net` takes none, host"), "{error}");
+    }
+
+    #[test]
+    fn numbers_of_ports_are_whole_and_bounded() {
+        let ports = Key::of("publish", Values::UpTo(1000)).by_default("0");
+        for (text, is_valid) in
+            [("0", true), ("1000", true), ("1001", false), ("-1", false), ("1.5", false), ("", false)]
+        {
+            assert_eq!(ports.values.allow(text), is_valid, "`{text}`");
+        }
+        let declared = [ports];
+        let plain = |text| parsed(text).with_plain_numbers(&declared).without_defaults(&declared);
+        assert_eq!([plain("x:publish=08"), plain("x:publish=00")], [parsed("x:publish=8"), parsed("x")]);
+        assert_eq!([parsed("x:publish=8").published(), parsed("x").published()], [8, 0]);
+        assert_eq!(parsed("a=x:net=y,publish=8").without("publish"), parsed("x:net=y"));
     }
 
     #[test]

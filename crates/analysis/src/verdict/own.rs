@@ -12,7 +12,10 @@ type Tables = fn(&View<'_>) -> Vec<ExperimentTable>;
 
 /// The tables of each experiment that has any.
 static TABLES: [(&str, Tables); 10] = [
-    ("start", |view| command::tables::cold(view, "start", "returned").into_iter().collect()),
+    ("start", |view| {
+        let cold = command::tables::cold(view, "start", "returned");
+        cold.into_iter().chain(start::ports::tables(view)).collect()
+    }),
     (primitives::NAME, primitives::tables::all),
     (command::NAME, command::tables::experiment_tables),
     (service::NAME, service::tables::experiment_tables),

@@ -1,14 +1,16 @@
 //! How long does a start take: to the first instruction inside, to the client's return, until nothing is
 //! left? And how much CPU time do the client and the daemons use?
 
+pub mod ports;
 pub mod suspects;
 
 use super::question::{Concern, Experiment, Metric, QUIET, Variation, Varied, nanos, probe_work};
 use super::setting::{Setting, SettingKey};
+use crate::stats::Margin;
 use crate::subject::Need;
-use crate::units::Nanos;
+use crate::units::{Nanos, Unit};
 
-static METRICS: [Metric; 13] = [
+static METRICS: [Metric; 14] = [
     Metric::span("returned", "spawn", "returned").meaning(
         "from right before the system call that starts the command until the kernel reports its end, or, over \
          an API, from right before dunnage connects until it has read the last answer; includes the start, \
@@ -42,6 +44,13 @@ static METRICS: [Metric; 13] = [
         "from the ELF entry, or from `main` if libc starts, until the probe's message is ready: reading the \
          treatment back; part of `returned` and `gone`; for `bare` with an image, also entering the image's root",
     ),
+    Metric::by("port_helpers", |sample| sample.counter("port_helpers").map(|count| count as f64))
+        .of(Unit::Count, Margin::fixed(0.0, 0.0))
+        .context()
+        .meaning(
+            "processes that the engine starts only to forward published ports, such as proxies; only \
+             where there are any",
+        ),
     Metric::span("create_request", "spawn", "created").context().meaning(
         "only over an engine's API: the request that creates the container, from right before dunnage \
          connects until it has read the answer",

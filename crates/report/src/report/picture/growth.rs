@@ -1,11 +1,13 @@
-//! Growth: a metric over a number in which the settings differ, such as the size of a job. Each subject has a line
-//! through its medians, in a band of their intervals.
+//! Growth: a metric over a number in which the settings differ, such as the size of a job, or over the ports that
+//! subjects publish. Each subject has a line through its medians, in a band of their intervals.
 
 use super::plane::{Curve, Place, Plane, Shape, Side, Strips};
 use super::{Picture, row_of, subjects};
 use crate::axis::Range;
 use crate::report::model::{Experiment, Setting};
-use crate::report::text::{clean, estimated};
+use crate::report::text::{after_comma, clean, estimated};
+use crate::stats::Estimate;
+use crate::subject::Spec;
 use crate::units::Unit;
 
 /// The fewest points: two show no growth.
@@ -13,48 +15,84 @@ const FEWEST: usize = 3;
 /// Numbers further apart than this are placed by their ratio.
 const WIDE: f64 = 20.0;
 
-/// A picture for each decisive metric, if all settings differ in a single number.
+/// A line: its label, and the medians of a metric by number.
+type Medians<'a> = (String, Vec<(f64, &'a Estimate)>);
+
+/// A picture for each decisive metric, if all settings differ in a single number; and one for the first metric in
+/// each setting in which subjects differ only in how many ports they publish.
 pub(super) fn pictures(experiment: &Experiment) -> Vec<Picture> {
-    let texts: Vec<&str> = experiment.settings.iter().map(|setting| setting.text.as_str()).collect();
-    let Some((along, numbers)) = one_number(&texts) else { return Vec::new() };
-    let mut settings: Vec<(f64, &Setting)> = numbers.into_iter().zip(&experiment.settings).collect();
-    settings.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-    let decisive = (0..experiment.metrics.len()).filter(|&index| experiment.metrics[index].decisive);
-    decisive.filter_map(|metric| picture(experiment, metric, &along, &settings)).collect()
+    let ports = experiment.settings.iter().filter_map(|setting| {
+        let lines = by_ports(setting);
+        picture(experiment, 0, "publish", &setting.values, lines)
+    });
+    over_settings(experiment).into_iter().chain(ports).collect()
 }
 
+fn over_settings(experiment: &Experiment) -> Vec<Picture> {
+    let texts: Vec<&str> = experiment.settings.iter().map(|setting| setting.text.as_str()).collect();
+    let Some((along, numbers)) = one_number(&texts) else { return Vec::new() };
+    let asked = || subjects(experiment).into_iter().filter(|row| row.variant_of.is_none());
+    let line = |metric: usize, label: &str| -> Medians<'_> {
+        let median = |setting| Some(&row_of(setting, label)?.value(metric)?.median);
+        let known = numbers.iter().zip(&experiment.settings);
+        (label.to_owned(), known.filter_map(|(number, setting)| Some((*number, median(setting)?))).collect())
+    };
+    let decisive = (0..experiment.metrics.len()).filter(|&index| experiment.metrics[index].decisive);
+    let drawn = decisive.filter_map(|metric| {
+        picture(experiment, metric, &along, "", asked().map(|row| line(metric, &row.label)).collect())
+    });
+    drawn.collect()
+}
+
+/// The first metric of subjects that differ only in the number of ports they publish.
+fn by_ports(setting: &Setting) -> Vec<Medians<'_>> {
+    let mut lines: Vec<Medians<'_>> = Vec::new();
+    for row in setting.subjects() {
+        let (Ok(spec), Some(value)) = (Spec::parse(&row.subject), row.value(0)) else { continue };
+        let (name, place) =
+            (spec.without("publish").to_string(), (f64::from(spec.published()), &value.median));
+        match lines.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, places)) => places.push(place),
+            None => lines.push((name, vec![place])),
+        }
+    }
+    lines
+}
+
+/// A picture of these lines, without those that are too short.
 fn picture(
     experiment: &Experiment,
     metric: usize,
     along: &str,
-    settings: &[(f64, &Setting)],
+    setting: &str,
+    mut lines: Vec<Medians<'_>>,
 ) -> Option<Picture> {
     let unit = experiment.metrics[metric].unit;
-    let curve = |label: &str| {
-        let median = |setting| Some(row_of(setting, label)?.value(metric)?.median);
-        let known: Vec<_> =
-            settings.iter().filter_map(|(number, setting)| Some((*number, median(setting)?))).collect();
-        let place = |(x, median): &(f64, _)| {
-            let median: &crate::stats::Estimate = median;
+    lines.iter_mut().for_each(|(_, places)| places.sort_by(|(one, _), (other, _)| one.total_cmp(other)));
+    lines.retain(|(_, places)| places.len() >= FEWEST);
+    let ends = |(_, places): &Medians<'_>| Some([places.first()?.0, places.last()?.0]);
+    let ends: Vec<[f64; 2]> = lines.iter().filter_map(ends).collect();
+    let low = ends.iter().map(|ends| ends[0]).min_by(f64::total_cmp)?;
+    let high = ends.iter().map(|ends| ends[1]).max_by(f64::total_cmp)?;
+    let curve = |(label, known): Medians<'_>| {
+        let place = |(x, median): &(f64, &Estimate)| {
             let (low, high) = median.interval.map_or((median.value, median.value), |one| (one.low, one.high));
             Some(Place { x: *x, low, value: median.value, high })
         };
         let words: Vec<_> =
             known.iter().map(|(number, median)| format!("{} at {number}", estimated(unit, median))).collect();
-        (known.len() >= FEWEST).then(|| Curve {
-            label: label.to_owned(),
+        Curve {
             layer: "",
             places: known.iter().map(place).collect(),
             words: format!("{label}: {}", words.join(", ")),
             notes: Default::default(),
-        })
+            label,
+        }
     };
-    let asked = subjects(experiment).into_iter().filter(|row| row.variant_of.is_none());
-    let mut curves: Vec<Curve> = asked.filter_map(|row| curve(&row.label)).collect();
+    let mut curves: Vec<Curve> = lines.into_iter().map(curve).collect();
     // The order of the lines at their end, the largest first.
     let last = |curve: &Curve| curve.places.last().copied().flatten().map_or(0.0, |place| place.value);
     curves.sort_by(|one, other| last(other).total_cmp(&last(one)));
-    let (low, high) = (settings.first()?.0, settings.last()?.0);
     let range = if low > 0.0 && high / low > WIDE { Range::Ratio } else { Range::FromZero };
     let name = experiment.metrics[metric].name;
     let plane = Plane {
@@ -64,7 +102,7 @@ fn picture(
         shape: Shape::Line,
         curves,
     };
-    let title = format!("{}: {name} over {along}", experiment.name);
+    let title = format!("{}: {name} over {along}{}", experiment.name, after_comma(setting));
     let caption = vec!["Lines connect medians; bands are their 95 % intervals.".into()];
     let table = plane.table();
     plane.picture(
