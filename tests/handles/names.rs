@@ -100,14 +100,15 @@ fn two_hundred_microseconds_in_the_resolver_are_found() {
         let (subject, host) = (subject(text, &run), bare::peer(&run.place));
         // Both wait, since from a short sleep a CPU wakes up earlier than from a longer one.
         let mut both = [200, 400].map(|micros| begun(subject.as_ref(), &host, (offer, micros), &run));
-        let mut quiet = |side: usize| {
-            let (answer, _) = both[side].names(("fresh", 300), Nanos::from_millis(2_000)).unwrap();
+        let mut quick = |side: usize| {
+            let (answer, _) = both[side].names(("fresh", 75), Nanos::from_millis(2_000)).unwrap();
             answer.done.distributions[0].1.quantile(0.1).unwrap() as f64 / 1e9
         };
-        // The best of many rounds on each side, since other programs only add to a time.
-        let rounds: Vec<_> = (0..15).map(|_| [quiet(0), quiet(1)]).collect();
-        let best = |side: usize| rounds.iter().map(|round| round[side]).fold(f64::INFINITY, f64::min);
-        let found = best(1) - best(0);
+        // The two sides in turn, and the median of many differences: an engine's resolver has moods of its own.
+        let mut rounds: Vec<_> =
+            (0..61).map(|_| (quick(0), quick(1))).map(|(less, more)| more - less).collect();
+        rounds.sort_by(f64::total_cmp);
+        let found = rounds[30];
         assert!((found / PLANTED - 1.0).abs() < 0.15, "{text}: {found} s: {rounds:?}");
         drop(both);
         ends(&dunnage, subject, run);
