@@ -34,7 +34,7 @@ enum How {
 use How::{Alone, Together};
 
 /// How each experiment is measured.
-static ALL: [(&str, How); 13] = [
+static ALL: [(&str, How); 14] = [
     ("start", Alone(start::measure)),
     ("primitives", Alone(primitives::measure)),
     ("lifecycle", Alone(lifecycle::measure)),
@@ -46,6 +46,7 @@ static ALL: [(&str, How); 13] = [
     (experiment::cpu::NAME, Alone(cpu::measure)),
     (experiment::network::latency::NAME, Together(&network::latency::EXCHANGE)),
     (experiment::network::throughput::NAME, Together(&network::throughput::EXCHANGE)),
+    (experiment::network::http::NAME, Together(&network::http::EXCHANGE)),
     (experiment::network::dns::NAME, Alone(network::dns::measure)),
     ("scripted", Alone(scripted::measure)),
 ];

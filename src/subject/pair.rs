@@ -9,22 +9,59 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use super::treatment::Network;
 use super::way::{Counters, Way};
 use super::{
-    Container, ContainerRequest, Joint, Made, Path, Port, Resident, RunContext, Subject, Transport, Wish,
-    Work, addresses,
+    Container, ContainerRequest, Joint, Made, Mount, Path, Port, Resident, RunContext, Subject, Transport,
+    Wish, Work, addresses,
 };
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{Answer, Done};
 use crate::resource::Held;
-use crate::sys::{affinity, process};
+use crate::sys::{affinity, clock, process};
 use crate::units::Nanos;
 
 /// The name of the probe's work.
 const WORK: &str = "network";
+/// How long to wait for a program's first answer before looking whether it still runs.
+const LOOK: Nanos = Nanos::from_millis(500);
 /// The port of the first server whose network namespace is not the host's; each path has its own.
 const PORT: u16 = 7000;
 
 /// A server that its client reaches on one path.
 pub type End = (Path, Transport);
+
+/// What the container of a server has in addition.
+#[derive(Debug, Clone, Default)]
+pub struct Addition {
+    /// Paths of the host that are bound into it.
+    pub mounts: Vec<Mount>,
+    /// The port of a user's program, which all paths lead to.
+    pub port: Option<u16>,
+}
+
+impl Addition {
+    /// Adds another one, without what is there.
+    pub fn add(&mut self, other: Addition) {
+        let new = other.mounts.into_iter().filter(|mount| !self.mounts.contains(mount)).collect::<Vec<_>>();
+        self.mounts.extend(new);
+        self.port = self.port.or(other.port);
+    }
+}
+
+/// What serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Server {
+    /// The probe, by these words of its order `serve`, without the address.
+    Probe(Vec<String>),
+    /// A user's program: the words of the probe's order `program` after the CPU, and the path of a request that it
+    /// answers once it serves.
+    Program(Vec<String>, String),
+}
+
+impl Server {
+    /// The probe as a server of this kind.
+    pub fn of<const N: usize>(kind: &str, options: [String; N]) -> Server {
+        Server::Probe([kind.to_owned()].into_iter().chain(options).collect())
+    }
+}
 
 /// A server and its clients, of which one has its turn.
 pub struct Pair<'a> {
@@ -37,8 +74,10 @@ pub struct Pair<'a> {
     on_host: Option<Container<'a>>,
     peer: Option<Container<'a>>,
     server: Container<'a>,
-    /// What listens already: its path and words, and where its client reaches it.
-    served: Vec<(Path, Vec<String>, SocketAddr)>,
+    /// What listens already, for which path, and where its client reaches it.
+    served: Vec<(Path, Server, SocketAddr)>,
+    /// The port of a user's program.
+    program: Option<u16>,
     /// Goes after the containers.
     network: Option<Held<Made>>,
     /// The CPUs of server and client.
@@ -114,9 +153,9 @@ impl<'a> Pair<'a> {
     /// Starts the server's end for all of these paths, which are either all in a network that is made for them
     /// or none. It does not listen yet. `host` is where clients outside of containers run.
     pub fn begin(
-        subject: &'a dyn Subject,
-        host: &'a dyn Subject,
+        (subject, host): (&'a dyn Subject, &'a dyn Subject),
         ends: &[End],
+        addition: Addition,
         run: &'a RunContext,
     ) -> Result<Pair<'a>, Abort> {
         let offers = &subject.about().offers;
@@ -129,10 +168,12 @@ impl<'a> Pair<'a> {
         let network = is_joined.then(|| subject.make(Wish::Network, run)).transpose()?;
         let mut ports = Vec::new();
         for (number, (path, transport)) in (PORT..).zip(ends) {
+            let number = addition.port.unwrap_or(number);
             ports.extend(published_at(*path)?.map(|at| Port { number, transport: *transport, at }));
         }
         let joint = network.as_ref().and_then(|network| network.joint());
-        let server = begun(subject, ContainerRequest { ports, ..joining(joint) }, run)?;
+        let request = ContainerRequest { ports, mounts: addition.mounts, ..joining(joint) };
+        let server = begun(subject, request, run)?;
         let target = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
         let (path, transport) = ends.first().copied().unwrap_or((Path::Inside, Transport::Tcp));
         Ok(Pair {
@@ -144,6 +185,7 @@ impl<'a> Pair<'a> {
             peer: None,
             server,
             served: Vec::new(),
+            program: addition.port,
             network,
             cpus,
             since,
@@ -158,8 +200,8 @@ impl<'a> Pair<'a> {
         self.ends.contains(&end)
     }
 
-    /// Has the server of one path listen, with these words after its order, and gives its client the turn.
-    pub fn serve(&mut self, end: End, server: &[String]) -> Result<(), Abort> {
+    /// Has the server of one path listen, and gives its client the turn.
+    pub fn serve(&mut self, end: End, server: &Server) -> Result<(), Abort> {
         let at = self.ends.iter().position(|own| *own == end);
         let at = at.ok_or_else(|| Failure::environment("no server was begun for this path"))?;
         (self.path, self.transport) = end;
@@ -171,19 +213,32 @@ impl<'a> Pair<'a> {
             _ if self.on_host.is_some() => {}
             _ => self.on_host = Some(begun(self.host, joining(joint().map(Joint::as_its_host)), self.run)?),
         }
-        let known = self.served.iter().find(|(path, words, _)| *path == self.path && words == server);
-        self.target = match known.map(|(_, _, target)| *target) {
-            Some(target) => target,
-            None => {
-                let target = self.listen(PORT + at as u16, server)?;
-                self.served.push((self.path, server.to_vec(), target));
-                target
-            }
+        let known = self.served.iter().find(|(path, own, _)| *path == self.path && own == server);
+        if let Some((_, _, target)) = known {
+            self.target = *target;
+            return Ok(());
+        }
+        let is_other = |(path, own, _): &(Path, Server, SocketAddr)| *path == self.path && own != server;
+        if self.served.iter().any(is_other) {
+            self.end_servers()?;
+        }
+        self.target = match (server, self.program) {
+            (Server::Probe(words), _) => self.listen(PORT + at as u16, words)?,
+            (Server::Program(..), None) => return Err(Failure::environment("a program has no port").into()),
+            (Server::Program(words, request), Some(port)) => self.program(port, words, request)?,
         };
+        self.served.push((self.path, server.clone(), self.target));
         Ok(())
     }
 
-    /// Has a server listen on this port, or on any free one where only its own namespace reaches it. Returns
+    /// Ends everything that serves.
+    fn end_servers(&mut self) -> Result<(), Abort> {
+        self.served.clear();
+        self.server.ask(&order(&["end"], self.cpus[0], Nanos(0)))?;
+        Ok(())
+    }
+
+    /// Has the probe listen on this port, or on any free one where only its own namespace reaches it. Returns
     /// where its client does.
     fn listen(&mut self, number: u16, server: &[String]) -> Result<SocketAddr, Abort> {
         let listen: SocketAddr = match self.path {
@@ -197,14 +252,46 @@ impl<'a> Pair<'a> {
         let words = ["serve", kind, &listen_at].into_iter().chain(options.iter().map(String::as_str));
         let answer = self.server.ask(&order(&words.collect::<Vec<_>>(), self.cpus[0], Nanos(0)))?;
         let port = u16::try_from(result(&answer.done, "port")?).or_environment("cannot read a port")?;
-        Ok(match self.path {
-            Path::Inside => SocketAddr::new(listen.ip(), port),
-            Path::Published | Path::PublishedHost | Path::Published6 => {
-                let published = self.server.ports()?.into_iter().find(|one| one.inside == number);
-                let reason = || Failure::environment("the engine does not say where the port is published");
-                published.ok_or_else(reason)?.host
+        self.reached(port)
+    }
+
+    /// Starts a user's program, unless it runs already, and waits until it answers this request.
+    fn program(&mut self, port: u16, words: &[String], request: &str) -> Result<SocketAddr, Abort> {
+        if self.served.is_empty() {
+            let cpu = self.cpus[0].to_string();
+            let words = ["program".to_owned(), cpu].into_iter().chain(words.iter().cloned());
+            self.server.ask(&Work::new(WORK, words.collect(), Nanos(0)))?;
+        }
+        let target = self.reached(port)?;
+        self.target = target;
+        let (at, patience) = (target.to_string(), format!("patience={}", LOOK.0));
+        let began = clock::now();
+        loop {
+            let silent = match self.ask(&["answers", &at, request, &patience], LOOK) {
+                Ok(_) => return Ok(target),
+                Err(silent) => silent,
+            };
+            // One that has ended will not answer.
+            self.server_cpu()?;
+            if matches!(silent, Abort::Interrupted) || clock::now().since(began) >= self.run.allowed {
+                return Err(silent);
             }
-            Path::Bridge | Path::Peer => {
+        }
+    }
+
+    /// Where the client reaches this port of the server.
+    fn reached(&mut self, port: u16) -> Result<SocketAddr, Abort> {
+        let published = published_at(self.path)?;
+        Ok(match (self.path, published) {
+            (Path::Inside, _) => (Ipv4Addr::LOCALHOST, port).into(),
+            (_, Some(at)) => {
+                let mut own = self.server.ports()?;
+                own.retain(|one| one.inside == port);
+                let found = own.iter().find(|one| one.host.ip() == at).or(own.first()).copied();
+                let reason = || Failure::environment("the engine does not say where the port is published");
+                found.ok_or_else(reason)?.host
+            }
+            _ => {
                 let own = self.server.addresses()?.into_iter().find(IpAddr::is_ipv4);
                 let reason = || Failure::environment("the container has no IPv4 address");
                 SocketAddr::new(own.ok_or_else(reason)?, port)
@@ -271,5 +358,14 @@ impl<'a> Pair<'a> {
         let [server, client] = self.cpus;
         facts.push(("pinned", format!("server to CPU {server}, client to CPU {client}")));
         Ok(facts)
+    }
+}
+
+impl Drop for Pair<'_> {
+    /// A program may have started others, which do not end with the probe where they have no namespace.
+    fn drop(&mut self) {
+        if self.program.is_some() {
+            let _ = self.end_servers();
+        }
     }
 }

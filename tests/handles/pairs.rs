@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ::dunnage::outcome::Distribution;
-use ::dunnage::subject::pair::{self, Pair};
+use ::dunnage::subject::pair::{self, Addition, Pair, Server};
 use ::dunnage::subject::way::Way;
 use ::dunnage::subject::{Path, Transport, bare};
 use ::dunnage::units::Nanos;
@@ -24,7 +24,7 @@ const TRIPS: &str = "500";
 
 /// The way of packets on one path.
 fn travelled(pair: &mut Pair<'_>, end: (Path, Transport)) -> Way {
-    let server = [end.1.name().to_owned()];
+    let server = Server::of(end.1.name(), []);
     pair.serve(end, &server).unwrap_or_else(|why| panic!("{end:?}: serve: {why:?}"));
     let target = pair.target();
     let sent = pair.travelled(|pair| {
@@ -59,7 +59,7 @@ fn ways(text: &str, paths: &[Path]) -> Vec<(Path, Way)> {
         if ends.is_empty() {
             continue;
         }
-        let mut pair = Pair::begin(subject.as_ref(), &host, &ends, &run)
+        let mut pair = Pair::begin((subject.as_ref(), &host), &ends, Addition::default(), &run)
             .unwrap_or_else(|why| panic!("{text}: begin: {why:?}"));
         all.extend(ends.iter().map(|end| (end.0, travelled(&mut pair, *end))));
     }

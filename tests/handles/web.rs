@@ -2,7 +2,8 @@
 
 use ::dunnage::outcome::{Abort, FailureClass};
 
-use crate::dunnage::Dunnage;
+use crate::dunnage::{Dunnage, finished};
+use crate::support::{Need, lacks};
 use crate::{ends, named, result, run_in, service, subject, work};
 
 #[test]
@@ -50,4 +51,63 @@ fn a_web_server_is_a_process_of_its_own_and_takes_loads() {
     }
     drop((server, client));
     ends(&dunnage, bare, run);
+}
+
+/// A web server that forks for each connection and answers until the other side closes it.
+const PROGRAM: &str = r#"
+use IO::Socket::INET;
+$SIG{CHLD} = 'IGNORE';
+die "no answer today\n" if $ENV{BROKEN};
+my $server = IO::Socket::INET->new(LocalPort => 3217, Listen => 50, ReuseAddr => 1) or die $!;
+while (my $client = $server->accept) {
+    next if fork;
+    $client->autoflush(1);
+    while (<$client>) { print $client "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" if /^\r/ }
+    exit;
+}
+"#;
+
+#[test]
+fn a_program_of_the_users_serves_on_every_path_and_leaves_nothing() {
+    const TEST: &str = "a_program_of_the_users_serves_on_every_path_and_leaves_nothing";
+    let place = tempfile::tempdir().unwrap();
+    let script = place.path().join("serve.pl");
+    std::fs::write(&script, PROGRAM).unwrap();
+    let mut subjects = vec!["bare"];
+    subjects.extend((!lacks(TEST, Need::Root)).then_some("floor"));
+    subjects.extend((!lacks(TEST, Need::Docker)).then_some("docker"));
+    subjects.extend((!lacks(TEST, Need::Podman)).then_some("podman"));
+    let mounts: String = ["/usr", "/lib", "/lib64", &place.path().to_string_lossy()]
+        .iter()
+        .filter(|path| std::path::Path::new(path).exists())
+        .map(|path| format!("--mount {path}:{path}:ro "))
+        .collect();
+    let run = |subject: &str, more: &str| {
+        let dunnage = Dunnage::new();
+        let words = format!(
+            "run http -s {subject} --no-vary --rounds 1 --port 3217 {mounts} {more} --set clients=2/4 --set rate=100 \
+             --set time=50ms -o DIR"
+        );
+        let command = format!("/usr/bin/perl {}", script.display());
+        let mut process = dunnage.command(&words);
+        let ran = finished(process.args(["--cmd", &command]).output().unwrap());
+        let csv = dunnage.run("report DIR --format csv");
+        (ran, csv.stdout)
+    };
+    for subject in subjects {
+        let (ran, csv) = run(subject, "");
+        assert_eq!(ran.code, 0, "{subject}: {ran}");
+        let served = csv.lines().filter(|line| line.contains(",rate,"));
+        let rates: Vec<f64> =
+            served.filter_map(|line| line.split(',').find_map(|cell| cell.parse().ok())).collect();
+        assert!(!rates.is_empty() && rates.iter().all(|rate| *rate > 0.0), "{subject}: {csv}");
+        let (ran, _) = run(subject, "--env BROKEN=1");
+        assert!(ran.to_string().contains("no answer today"), "{subject}: {ran}");
+    }
+    let left = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let words = std::fs::read(entry.ok()?.path().join("cmdline")).ok()?;
+        let words = String::from_utf8_lossy(&words).into_owned();
+        words.contains(&*script.to_string_lossy()).then_some(words)
+    });
+    assert_eq!(left.collect::<Vec<_>>(), [""; 0]);
 }

@@ -177,6 +177,52 @@ fn a_path_that_is_half_as_fast_adds_the_time_of_a_gigabyte() {
 }
 
 #[test]
+fn the_paths_part_of_a_request_is_told_from_the_files_and_the_cpus() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("run http -s fake --rounds 12 --seed 7 --full -o DIR");
+    assert_eq!(ran.code, 0, "{ran}");
+    let analysis = analyse(&dunnage::record::load(&dunnage.directory()).unwrap());
+    let table = analysis.experiment_tables.iter().find(|table| table.name == "paths").unwrap();
+    let value = |row: &[Item], name: &str| {
+        let column = table.columns.iter().position(|column| column.name == name).unwrap();
+        match &row[column] {
+            Item::Interval(found) => found.value,
+            other => panic!("{name}: {other:?}"),
+        }
+    };
+    let inside = value(&table.rows[0], "request");
+    for row in &table.rows[1..] {
+        assert!((value(row, "path adds") / inside - 1.0).abs() < 0.1, "{table:?}");
+        assert!((value(row, "rate") * 2.0 * inside - 1.0).abs() < 0.1, "{table:?}");
+        // The script's file takes as long as a request inside, on every path.
+        assert!((value(row, "file") / inside - 1.0).abs() < 0.1, "{table:?}");
+    }
+    let summary = table.summary.join("\n");
+    // Half of an empty request, a third of one with a file, a twelfth of one that computes.
+    for (share, rest) in
+        [("50", "of an empty request"), ("33", "of one that writes"), ("8", "of one that computes")]
+    {
+        let told = summary.lines().filter(|line| line.contains(rest));
+        let near = |line: &str| {
+            let before = line.split(rest).next().unwrap().trim_end().trim_end_matches(" is the path's");
+            before.rsplit(' ').nth(1).unwrap().parse::<f64>().unwrap()
+        };
+        for line in told {
+            assert!((near(line) - share.parse::<f64>().unwrap()).abs() < 3.0, "{share}: {line}");
+        }
+    }
+    assert!(summary.contains("fake, `published`: "), "{summary}");
+    let refused = dunnage.run("run http -s fake --cmd server");
+    assert!(refused.code == 2 && refused.stderr.contains("--port 3000"), "{refused}");
+    for (set, form) in
+        [("clients=3/2", "a connection for each thread"), ("rate=0", "auto"), ("file=0", "1GiB")]
+    {
+        let wrong = dunnage.run(&format!("run http -s fake --set {set}"));
+        assert!(wrong.code == 2 && wrong.stderr.contains(form), "{set}: {wrong}");
+    }
+}
+
+#[test]
 fn what_a_resolver_between_adds_to_a_name_is_found() {
     let dunnage = Dunnage::new();
     let ran = dunnage.run("run dns -s fake --rounds 12 --seed 7 --full -o DIR");

@@ -6,6 +6,7 @@ use crate::cli::CommandOptions;
 use crate::exit::usage;
 use crate::experiment::command::ready::EXIT;
 use crate::experiment::command::{NAME, line};
+use crate::experiment::network::http;
 use crate::experiment::service;
 use crate::plan::Chosen;
 use crate::plan_file::Typed;
@@ -31,12 +32,22 @@ pub fn services(experiments: &mut [&'static str], options: &CommandOptions) -> R
 /// The settings from the options, as `key=value`.
 pub fn settings(options: &CommandOptions, experiments: &[&'static str]) -> Result<Vec<Typed>> {
     let mut pairs = Vec::new();
+    let takes = |name: &str| experiments.contains(&name);
+    let (runs, serves) = (takes(NAME) || takes(service::NAME), takes(http::NAME));
     let mut add = |key: &str, value: &str| pairs.push(format!("{key}={value}"));
-    options.cmd.iter().for_each(|cmd| add("cmd", cmd));
+    if serves && !runs && options.port.is_none() && options.cmd.is_some() {
+        return Err(usage(
+            "it is not known at which port the command answers\n\nhint: add it, as in `--cmd 'node app.js' --port 3000`",
+        ));
+    }
+    // A command that answers requests is for another experiment than one that ends.
+    let key = if options.port.is_some() { "serve" } else { "cmd" };
+    options.cmd.iter().for_each(|cmd| add(key, cmd));
     options.shell.then(|| add("shell", "yes"));
     options.mode.iter().for_each(|mode| add("mode", mode));
     options.ready.iter().filter(|ready| *ready != EXIT).for_each(|ready| add("ready", ready));
     options.workdir.iter().for_each(|directory| add("workdir", directory));
+    options.port.iter().for_each(|port| add("port", &port.to_string()));
     for (key, option, words, check) in [
         ("env", "--env", &options.env, line::variable as fn(&str) -> Result<(), String>),
         ("mount", "--mount", &options.mount, |text| line::mount(text).map(drop)),
@@ -53,7 +64,13 @@ pub fn settings(options: &CommandOptions, experiments: &[&'static str]) -> Resul
     for combination in combinations(&options.sweep, options.cmd.as_deref())? {
         add("sweep", &line::join(&combination));
     }
-    if !pairs.is_empty() && ![NAME, service::NAME].iter().any(|one| experiments.contains(one)) {
+    if options.port.is_some() && !serves {
+        return Err(usage(format!(
+            "`--port` is for the experiment `{0}`, which is not part of this run\n\nhint: use `dunnage run {0} --cmd … --port …`",
+            http::NAME
+        )));
+    }
+    if !pairs.is_empty() && !runs && !serves {
         return Err(usage(format!(
             "`--cmd` and its options are for the experiment `{NAME}`, which is not part of this run\n\nhint: use `dunnage run {NAME} --cmd …`"
         )));
@@ -165,6 +182,7 @@ mod tests {
             workdir: Some("/srv".into()),
             ready: Some("port 80".into()),
             env: strings(&["A=1", "B=2 3"]),
+            port: None,
             sweep: strings(&["level=1,9", "file=x"]),
         };
         let expected = [

@@ -315,6 +315,7 @@ impl<'a> Client<'a> {
             // A server may close a connection that has no request, and say so.
             return self.close(index);
         };
+        self.done.bytes += length as u64;
         let piece = &self.scratch[..length];
         let bytes = if slot.received.is_empty() {
             piece

@@ -82,6 +82,8 @@ pub struct Done {
     /// The sum of all latencies. Divided by `took` it is the mean number of requests on their way, which is also the
     /// rate times the mean latency (Little's law).
     pub in_flight: Nanos,
+    /// Bytes of all answers, with their heads.
+    pub bytes: u64,
     /// Connections that were open at the beginning.
     pub opened: u64,
     /// Requests that failed, by [`Wrong::ALL`].
@@ -97,6 +99,7 @@ impl Done {
             requests: 0,
             took: Nanos(0),
             in_flight: Nanos(0),
+            bytes: 0,
             opened: 0,
             wrong: Default::default(),
             latency: Distribution::of_durations(),
@@ -107,6 +110,7 @@ impl Done {
         self.requests += other.requests;
         self.took = self.took.max(other.took);
         self.in_flight.0 += other.in_flight.0;
+        self.bytes += other.bytes;
         self.opened += other.opened;
         self.wrong.iter_mut().zip(other.wrong).for_each(|(own, other)| *own += other);
         self.latency.merge(&other.latency);

@@ -7,7 +7,7 @@ use crate::experiment::network::latency::{CONNECTING, CONNECTIONS, is_of_streams
 use crate::experiment::network::{path, time};
 use crate::outcome::{Abort, Failure, Sample};
 use crate::probe::message::Done;
-use crate::subject::pair::{Pair, result};
+use crate::subject::pair::{Addition, Pair, Server, result};
 use crate::subject::{Transport, Work};
 use crate::units::Nanos;
 
@@ -19,7 +19,8 @@ const LOST: f64 = 0.001;
 /// How a path is measured.
 pub static EXCHANGE: Exchange = Exchange {
     transport,
-    server: |setting| vec![transport(setting).name().to_owned()],
+    addition: |_, _| Ok(Addition::default()),
+    server: |setting, _, _| Ok(Server::of(transport(setting).name(), [])),
     take,
     scripted: |setting| Work::new("network", trips(setting, path(setting).name()).into(), time(setting)),
 };

@@ -2,6 +2,7 @@
 //! Each experiment has a file of its own.
 
 pub mod dns;
+pub mod http;
 pub mod latency;
 pub mod throughput;
 
@@ -9,7 +10,7 @@ use super::{sample_of, work_sample, worked};
 use crate::experiment::Setting;
 use crate::experiment::network::path;
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
-use crate::subject::pair::{End, Pair, is_joined};
+use crate::subject::pair::{Addition, End, Pair, Server, is_joined};
 use crate::subject::way::Way;
 use crate::subject::{RunContext, Subject, Transport, Work};
 
@@ -17,8 +18,10 @@ use crate::subject::{RunContext, Subject, Transport, Work};
 pub struct Exchange {
     /// What carries its bytes.
     transport: fn(&Setting) -> Transport,
-    /// The words of the order that has its server listen, without the address.
-    server: fn(&Setting) -> Vec<String>,
+    /// What the server's container has in addition.
+    addition: fn(&Setting, &RunContext) -> Result<Addition, Failure>,
+    /// Its server.
+    server: fn(&Setting, &dyn Subject, &RunContext) -> Result<Server, Abort>,
     /// Takes a sample while its client has the turn.
     take: fn(&mut Pair<'_>, &Setting) -> Result<Sample, Abort>,
     /// The same as the work of a scripted subject.
@@ -48,6 +51,7 @@ pub struct Servers<'a> {
     host: &'a dyn Subject,
     run: &'a RunContext,
     ends: Vec<End>,
+    settings: Vec<Setting>,
     /// One for paths in a network made for them, one for the others, once they are needed.
     pairs: Vec<Pair<'a>>,
 }
@@ -67,7 +71,8 @@ impl<'a> Servers<'a> {
                 ends.push(end);
             }
         }
-        Servers { exchange, subject, host, run, ends, pairs: Vec::new() }
+        let settings = settings.iter().map(|setting| (*setting).clone()).collect();
+        Servers { exchange, subject, host, run, ends, settings, pairs: Vec::new() }
     }
 
     /// Takes a sample. After a failure the next one gets a new server.
@@ -78,7 +83,7 @@ impl<'a> Servers<'a> {
             Some(at) => self.pairs.swap_remove(at),
             None => self.begun(end)?,
         };
-        pair.serve(end, &(self.exchange.server)(setting))?;
+        pair.serve(end, &(self.exchange.server)(setting, self.subject, self.run)?)?;
         let sample = (self.exchange.take)(&mut pair, setting)?;
         self.pairs.push(pair);
         Ok(sample)
@@ -87,7 +92,11 @@ impl<'a> Servers<'a> {
     /// A server for all paths that can share it with this one, or for this one alone if another one is not to
     /// be had.
     fn begun(&self, end: End) -> Result<Pair<'a>, Abort> {
-        let begin = |ends: &[End]| Pair::begin(self.subject, self.host, ends, self.run);
+        let mut addition = Addition::default();
+        for setting in &self.settings {
+            addition.add((self.exchange.addition)(setting, self.run)?);
+        }
+        let begin = |ends: &[End]| Pair::begin((self.subject, self.host), ends, addition.clone(), self.run);
         let own = |path| is_joined(self.subject, path);
         let alike: Vec<End> =
             self.ends.iter().copied().filter(|(path, _)| own(*path) == own(end.0)).collect();

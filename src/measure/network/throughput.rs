@@ -6,7 +6,7 @@ use crate::experiment::network::path;
 use crate::experiment::network::throughput::{LASTS, bytes};
 use crate::outcome::{Abort, Failure, Sample};
 use crate::probe::message::Done;
-use crate::subject::pair::{Pair, result};
+use crate::subject::pair::{Addition, Pair, Server, result};
 use crate::subject::{Transport, Work};
 use crate::units::Nanos;
 
@@ -16,7 +16,8 @@ const PACKET: u64 = 1 << 16;
 /// How a path is measured.
 pub static EXCHANGE: Exchange = Exchange {
     transport: |_| Transport::Tcp,
-    server: |_| vec![Transport::Tcp.name().to_owned()],
+    addition: |_, _| Ok(Addition::default()),
+    server: |_, _, _| Ok(Server::of(Transport::Tcp.name(), [])),
     take,
     scripted: |setting| Work::new("network", streams(setting, path(setting).name(), "up").into(), LASTS),
 };

@@ -265,7 +265,7 @@ fn wait(pid: i32, ends: &OwnedFd, said: &mut Tail, service: &mut Option<Service>
 }
 
 /// Kills what the command left running, and what that left; returns how many.
-fn end_what_is_left() -> i64 {
+pub(super) fn end_what_is_left() -> i64 {
     let mut ended = 0;
     for _ in 0..LOOKS {
         let listed = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();

@@ -218,12 +218,12 @@ fn value_of_setting(key: &str, text: &str, words: &mut Words) -> String {
     let all = line::split(text).unwrap_or_else(|_| vec![text.to_owned()]);
     let kept = match key {
         "cmd" if text == LABELLED => return text.to_owned(),
-        "cmd" => return label::command(text, words),
+        "cmd" | "serve" => return label::command(text, words),
         "ready" => {
             let pattern = text.strip_prefix("log ").map(|pattern| label::value("value", pattern, words));
             return pattern.map_or_else(|| text.to_owned(), |pattern| format!("log {pattern}"));
         }
-        "workdir" => return words.path(text),
+        "workdir" | "request" => return words.path(text),
         "env" | "sweep" => all.iter().map(|word| pair(word, words)).collect::<Vec<_>>(),
         "mount" => {
             let mount =

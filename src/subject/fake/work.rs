@@ -106,12 +106,43 @@ fn names(need: &str, time: f64, rng: &mut Rng) -> Done {
     }
 }
 
+/// Requests of a thousandth of the scripted time; a path other than `inside` doubles it. A file takes as long again,
+/// and hashing ten times as long.
+fn requests(path: &str, time: f64, rng: &mut Rng) -> Done {
+    let factor = if path == "inside" { 1.0 } else { 2.0 };
+    let mut request = || (time * 1e6 * factor * (1.0 + 0.05 * rng.standard_normal().abs())) as u64;
+    let requests: Vec<u64> = std::iter::repeat_with(&mut request).take(200).collect();
+    let took = requests.iter().sum::<u64>() as i64;
+    let base = (time * 1e6 * 200.0) as i64;
+    let results = [
+        ("requests", 200),
+        ("took", took),
+        ("file_requests", 200),
+        ("file_took", took + base),
+        ("hashing_requests", 20),
+        ("hashing_took", took / 10 + base),
+        ("client_cpu", took / 3),
+        ("server_cpu", took / 4),
+        ("helper_cpu", 0),
+    ];
+    let failed = ["refused", "closed", "timeout", "malformed", "status", "body"].map(|name| (name, 0));
+    Done {
+        results: results.into_iter().chain(failed).map(|(name, value)| (name.to_owned(), value)).collect(),
+        distributions: vec![("latency".to_owned(), Distribution::of(requests))],
+        notes: vec![("way".to_owned(), "none".to_owned())],
+        ..Done::default()
+    }
+}
+
 /// Round trips of a thousandth of the scripted time; a path other than `inside` doubles it.
 fn network(work: &Work, time: f64, rng: &mut Rng) -> Done {
     let [order, target, path, count] =
         [0, 1, 2, 4].map(|at| work.arguments.get(at).map_or("", String::as_str));
     if order == "streams" {
         return streams(target, time, rng);
+    }
+    if order == "load" {
+        return requests(path, time, rng);
     }
     if order == "names" {
         return names(path, time, rng);

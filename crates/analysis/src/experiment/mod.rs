@@ -40,6 +40,7 @@ pub static ALL: &[&Experiment] = &[
     &cpu::CPU,
     &network::latency::NET_LATENCY,
     &network::throughput::NET_THROUGHPUT,
+    &network::http::HTTP,
     &network::dns::DNS,
 ];
 

@@ -11,7 +11,7 @@ use crate::experiment::{command, cpu, network, primitives, service, start, sysca
 type Tables = fn(&View<'_>) -> Vec<ExperimentTable>;
 
 /// The tables of each experiment that has any.
-static TABLES: [(&str, Tables); 10] = [
+static TABLES: [(&str, Tables); 11] = [
     ("start", |view| {
         let cold = command::tables::cold(view, "start", "returned");
         cold.into_iter().chain(start::ports::tables(view)).collect()
@@ -24,6 +24,7 @@ static TABLES: [(&str, Tables); 10] = [
     (cpu::NAME, cpu::tables::experiment_tables),
     (network::latency::NAME, network::tables::of_latency),
     (network::throughput::NAME, network::tables::of_throughput),
+    (network::http::NAME, network::tables::of_http),
     (network::dns::NAME, network::dns::tables::all),
 ];
 

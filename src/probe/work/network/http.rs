@@ -41,6 +41,7 @@ pub fn load(asked: &Asked<'_>, report: &mut Report<'_, '_>) -> Result<(), Failur
     report.result("requests", done.requests as i64);
     report.result("took", done.took.0);
     report.result("in_flight", done.in_flight.0);
+    report.result("bytes", done.bytes as i64);
     report.result("opened", done.opened as i64);
     for ((name, _), count) in Wrong::ALL.iter().zip(done.wrong) {
         report.result(name, count as i64);

@@ -7,12 +7,14 @@
 //! | `connects TARGET COUNT NANOS` | `connects`, `took`, distribution `connect` |
 //! | `streams TARGET up\|down BYTES STREAMS` | `bytes`, `took`, `wrong` |
 //! | `serve http ADDRESS:PORT` | `port`, `server_pid`, `servers` |
-//! | `load TARGET PATH CONNECTIONS THREADS COUNT NANOS` | `requests`, `took`, `in_flight`, `opened`, each failure by its name, distribution `latency` |
+//! | `load TARGET PATH CONNECTIONS THREADS COUNT NANOS` | `requests`, `took`, `in_flight`, `bytes`, `opened`, each failure by its name, distribution `latency` |
 //! | `answers TARGET PATH` | `waited`, `status` |
 //! | `resolver ADDRESS:PORT` | `port`, `server_pid`, `servers` |
 //! | `names fresh\|repeated\|container RESOLVER COUNT NANOS` | `names`, `warm_up`, `took`, `wrong`, `lost`, distribution `name`, note `resolver` |
 //! | `queries RESOLVER` | `queries` |
+//! | `program CPU DIRECTORY COUNT NAME=VALUE… WORD…` | `server_pid`, `servers` |
 //! | `usage` | `server_cpu`, `client_cpu` |
+//! | `end` | |
 //!
 //! Times are in nanoseconds. Options follow in any order: `cpu=N` binds the server or the client to a CPU,
 //! `seed=N` chooses the bytes of streams, `patience=NANOS` is how long to wait for an answer, `mine` says that
@@ -27,6 +29,7 @@
 
 mod http;
 mod names;
+mod program;
 mod servers;
 
 use std::net::SocketAddr;
@@ -52,6 +55,10 @@ static ORDERS: &[(&str, Order)] = &[
     ("load", http::load),
     ("answers", http::answers),
     ("usage", usage),
+    ("end", |_, _| {
+        servers::end();
+        Ok(())
+    }),
     ("resolver", names::resolver),
     ("names", names::names),
     ("queries", names::queries),
@@ -59,6 +66,13 @@ static ORDERS: &[(&str, Order)] = &[
 
 /// Carries out an order.
 pub fn work(words: Words, report: &mut Report<'_, '_>) {
+    // The words of a user's program are no options.
+    if words.get(0) == Some(c"program") {
+        if let Err(failure) = program::start(words, report) {
+            report.fail(&failure);
+        }
+        return;
+    }
     let asked = Asked::of(words);
     let name = asked.words.first().copied().unwrap_or_default();
     let Some((_, order)) = ORDERS.iter().find(|(own, _)| *own == name) else {

@@ -106,9 +106,14 @@ pub struct Wanted {
 impl Wanted {
     /// Reads it, or says why it cannot be measured.
     pub fn of(setting: &Setting) -> Result<Wanted, String> {
+        Wanted::of_key("cmd", setting)
+    }
+
+    /// The same with the command under this key.
+    pub fn of_key(key: &str, setting: &Setting) -> Result<Wanted, String> {
         let words_of = |key| line::split(setting.get(key).unwrap_or_default());
         let swept = line::swept(setting.get("sweep").unwrap_or_default())?;
-        let text = line::filled_in(setting.get("cmd").unwrap_or_default(), &swept);
+        let text = line::filled_in(setting.get(key).unwrap_or_default(), &swept);
         let words = match setting.get("shell") {
             Some(_) => vec!["/bin/sh".to_owned(), "-c".to_owned(), text],
             None => line::split(&text)?,
@@ -130,7 +135,7 @@ impl Wanted {
     }
 }
 
-pub(super) const CMD: SettingKey = SettingKey::of("cmd", &[])
+pub(in crate::experiment) const CMD: SettingKey = SettingKey::of("cmd", &[])
     .or(|text| match line::split(text) {
         Ok(words) if words.first().is_none_or(String::is_empty) => {
             Err("a non-empty command".to_owned())
@@ -149,7 +154,7 @@ const OUTPUT: SettingKey = SettingKey::of("output", &OUTPUTS).meaning(
      after that; `discard`: standard output is `/dev/null` inside",
 );
 /// Optional conditions of a command.
-pub(super) const GIVEN: [SettingKey; 6] = [
+pub(in crate::experiment) const GIVEN: [SettingKey; 6] = [
     SettingKey::of("shell", &["yes"]).meaning("run the command with the image's `/bin/sh -c`"),
     SettingKey::of("workdir", &[])
         .or(|text| fits(text.starts_with('/'), "an absolute path"))

@@ -2,6 +2,7 @@
 //! subject, and the reference of every path, which is the same exchange inside one network namespace.
 
 pub mod dns;
+pub mod http;
 pub mod latency;
 pub mod tables;
 pub mod throughput;

@@ -1,7 +1,7 @@
 //! The table of paths: what each adds to the same exchange inside one network namespace, how much of that the
 //! kernel alone needs, and which way the packets really went.
 
-use super::{latency, on, path, throughput};
+use super::{http, latency, on, path, throughput};
 use crate::experiment::Setting;
 use crate::plan::Layer;
 use crate::subject::Path;
@@ -62,6 +62,45 @@ static THROUGHPUT: Shown = Shown {
         )
     },
 };
+
+static HTTP: Shown = Shown {
+    name: http::NAME,
+    title: "requests by path",
+    heading: "request",
+    of: "a request",
+    exchange: |setting| {
+        let clients = setting.get("clients").unwrap_or_default();
+        listed(
+            [setting
+                .get("cmd")
+                .map_or_else(|| format!("from {clients}"), |cmd| format!("{cmd}, from {clients}"))],
+            "",
+        )
+    },
+    more: &[
+        ("rate", "rate", Unit::PerSecond),
+        ("p50", "p50", Unit::Seconds),
+        ("p99", "p99", Unit::Seconds),
+        ("p99.9", "p999", Unit::Seconds),
+        ("file", "file", Unit::Seconds),
+        ("hashing", "hashing", Unit::Seconds),
+        ("client's CPU", "client_cpu", Unit::Seconds),
+        ("server's CPU", "server_cpu", Unit::Seconds),
+        ("helpers' CPU", "helper_cpu", Unit::Seconds),
+        ("failed", "failed", Unit::Count),
+    ],
+    small: |share, longer| {
+        let longer = Unit::Seconds.format(longer);
+        format!(
+            "these paths take less than {share} of the throughput of a service that works longer than {longer} for each request"
+        )
+    },
+};
+
+/// The table of requests.
+pub fn of_http(view: &View<'_>) -> Vec<ExperimentTable> {
+    table(&HTTP, view).into_iter().collect()
+}
 
 /// The table of round trips.
 pub fn of_latency(view: &View<'_>) -> Vec<ExperimentTable> {
@@ -184,6 +223,7 @@ fn summary(shown: &Shown, view: &View<'_>, cells: &[usize]) -> Vec<String> {
             .then(|| format!("{}: added to {} ({first}): {told}", plan.subjects[subject].label, shown.of))
     };
     let mut all: Vec<String> = (0..plan.subjects.len()).filter_map(of_subject).collect();
+    all.extend(priced.iter().flat_map(|(cell, price)| beside_work(view, *cell, price.price.value)));
     let highs = priced.iter().map(|(_, price)| price.price.interval.map(|interval| interval.high));
     let most = highs.collect::<Option<Vec<f64>>>().unwrap_or_default().into_iter().fold(0.0, f64::max);
     let share =
@@ -192,4 +232,25 @@ fn summary(shown: &Shown, view: &View<'_>, cells: &[usize]) -> Vec<String> {
         all.push((shown.small)(&percent(share), most / share));
     }
     all
+}
+
+/// What share of requests that do something is the path's, where there are such.
+fn beside_work(view: &View<'_>, cell: usize, adds: f64) -> Option<String> {
+    let value = |name: &str| {
+        let metric = view.metric_index(cell, name)?;
+        view.cells[cell].metrics[metric].as_ref().map(|one| one.median.value)
+    };
+    let (request, file, hashing) = (value("request")?, value("file")?, value("hashing")?);
+    let share = |more: f64| percent(adds.max(0.0) / (request + more));
+    let setting = &view.cell(cell).setting;
+    let size = setting.get("file").unwrap_or("64KiB");
+    Some(format!(
+        "{}, `{}`: {} of an empty request is the path's, {} of one that writes and reads a file of {size}, {} of one that \
+         computes 100,000 hashes",
+        view.label(cell),
+        path(setting).name(),
+        share(0.0),
+        share(file),
+        share(hashing),
+    ))
 }

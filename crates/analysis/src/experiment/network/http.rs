@@ -1,0 +1,309 @@
+//! What does a network path add to a web service? A server inside answers requests over connections that stay open.
+//! In a closed loop every connection sends the next request when it has its answer, which gives the throughput; in
+//! an open loop requests are due at a constant rate, which gives the latency that users see. An empty answer costs
+//! what network and server cost; the extra time of answers that write a file or compute is the disk's and the
+//! CPU's part, so that neither is taken for the network's.
+//!
+//! Deliberately absent: TLS, which is computing, and connections that are made for each request, which are in
+//! `net-latency`.
+
+use super::{PATH, REQUIRES, inside, is_time, time};
+use crate::experiment::command::{CMD, GIVEN, Wanted};
+use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
+use crate::experiment::setting::{Setting, SettingKey, fits};
+use crate::outcome::Sample;
+use crate::stats::Margin;
+use crate::subject::Need;
+use crate::subject::spec::parse_size;
+use crate::units::{Better, Nanos, Unit};
+
+/// Its name.
+pub const NAME: &str = "http";
+
+/// How long each of the four loads of a sample takes.
+const LASTS: &str = "300ms";
+const QUICK: &str = "100ms";
+/// The load before the first one that counts takes this part of it.
+pub const WARM_UP: i64 = 10;
+/// Threads and connections: enough to keep one CPU busy.
+const CLIENTS: &str = "2/32";
+/// Those of published comparisons.
+const PUBLISHED: (&str, &str) = ("published", "32/400");
+/// Those of requests that compute, as published: each keeps a CPU of the server busy.
+pub const COMPUTING: Clients = Clients { threads: 2, connections: 4 };
+/// Requests a second in the open loop.
+const RATE: &str = "2000";
+/// A rate that is found: half of what the closed loop reaches.
+const AUTO: &str = "auto";
+/// The key of a user's program.
+pub(super) const SERVE: &str = "serve";
+/// The size of a file unless another is chosen.
+const FILE: u64 = 64 << 10;
+const MOST_CONNECTIONS: usize = 10_000;
+
+/// A microsecond is less than a user or a server notices of a request.
+const MARGIN: Margin = Margin::fixed(1e-6, 0.03);
+
+/// Who makes the requests of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clients {
+    /// Threads that share the connections.
+    pub threads: usize,
+    /// Connections at once.
+    pub connections: usize,
+}
+
+impl Clients {
+    /// From `THREADS/CONNECTIONS`, or `published`.
+    fn of(text: &str) -> Option<Clients> {
+        let text = if text == PUBLISHED.0 { PUBLISHED.1 } else { text };
+        let (threads, connections) = text.split_once('/')?;
+        let clients = Clients { threads: threads.parse().ok()?, connections: connections.parse().ok()? };
+        let is_sound = (1..=clients.connections).contains(&clients.threads);
+        Some(clients).filter(|one| is_sound && one.connections <= MOST_CONNECTIONS)
+    }
+}
+
+/// The clients of a setting.
+pub fn clients(setting: &Setting) -> Clients {
+    setting.get("clients").and_then(Clients::of).unwrap_or(COMPUTING)
+}
+
+/// Requests a second of the open loop, where the closed one reached this many.
+pub fn rate(setting: &Setting, reached: f64) -> u64 {
+    setting.get("rate").and_then(|rate| rate.parse().ok()).unwrap_or((reached / 2.0).max(1.0) as u64)
+}
+
+/// The file that requests write and read back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct File {
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Whether it must reach the disk before it is read back.
+    pub sync: bool,
+    /// Whether it is in a volume instead of the container's root.
+    pub in_volume: bool,
+}
+
+/// The file of a setting.
+pub fn file(setting: &Setting) -> File {
+    File {
+        bytes: setting.get("file").and_then(parse_size).unwrap_or(FILE),
+        sync: setting.get("sync").is_some(),
+        in_volume: setting.get("place").is_some(),
+    }
+}
+
+/// A program of the user's that serves instead of dunnage's.
+#[derive(Debug)]
+pub struct Program {
+    /// How it is started.
+    pub wanted: Wanted,
+    /// The port where it listens inside.
+    pub port: u16,
+    /// The path of its requests.
+    pub path: &'static str,
+}
+
+impl Program {
+    /// The program of a setting, or why it cannot be measured; none if dunnage's own server is.
+    pub fn of(setting: &Setting) -> Result<Option<Program>, String> {
+        if setting.get(SERVE).is_none() {
+            return Ok(None);
+        }
+        let port = setting.get("port").and_then(|port| port.parse().ok());
+        let port = port.ok_or("it is not known at which port the command answers (`--port N`)")?;
+        let path = setting.get("request").unwrap_or("/");
+        Ok(Some(Program { wanted: Wanted::of_key(SERVE, setting)?, port, path }))
+    }
+}
+
+/// Seconds of a load for each of its requests.
+fn each(sample: &Sample, took: &str, requests: &str) -> Option<f64> {
+    let count = sample.counter(requests).filter(|count| *count > 0)?;
+    Some(nanos(sample, took)? / count as f64)
+}
+
+fn request(sample: &Sample) -> Option<f64> {
+    each(sample, "took", "requests")
+}
+
+fn more(sample: &Sample, took: &str, requests: &str) -> Option<f64> {
+    Some(each(sample, took, requests)? - request(sample)?)
+}
+
+const fn context(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
+    Metric::by(name, derive).of(Unit::Seconds, MARGIN).context()
+}
+
+/// The ways to fail, as counted over all loads of a sample.
+pub const WRONG: [&str; 6] = ["refused", "closed", "timeout", "malformed", "status", "body"];
+
+static METRICS: [Metric; 11] = [
+    Metric::by("request", request).of(Unit::Seconds, MARGIN).meaning(
+        "the time of a closed loop for each empty request, over all connections: the inverse of `rate`. Client and server \
+         have a CPU each where there are several, so this is the work of the busier one",
+    ),
+    Metric::by("rate", |sample| Some(1.0 / request(sample)?))
+        .of(Unit::PerSecond, Margin::fixed(0.0, 0.03))
+        .with(Better::More)
+        .context()
+        .meaning("empty requests a second in the closed loop"),
+    context("p50", |sample| sample.quantile("latency", 0.5)).meaning(
+        "the median latency in the open loop: from when an empty request was due until its answer was complete; none if \
+         the rate was not reached",
+    ),
+    context("p99", |sample| sample.quantile("latency", 0.99)).meaning("the same, 99th percentile"),
+    context("p999", |sample| sample.quantile("latency", 0.999)).meaning("the same, 99.9th percentile"),
+    context("file", |sample| more(sample, "file_took", "file_requests")).meaning(
+        "how much longer a request takes in the closed loop that writes a file and reads it back: the disk's part, or that of the \
+         page cache unless `sync=yes`",
+    ),
+    context("hashing", |sample| more(sample, "hashing_took", "hashing_requests"))
+        .meaning("how much longer a request takes in a closed loop that computes 100,000 SHA-256: the CPU's part"),
+    context("client_cpu", |sample| each(sample, "client_cpu", "requests"))
+        .meaning("CPU time of the client for each empty request in the closed loop, with the kernel's work on its behalf"),
+    context("server_cpu", |sample| each(sample, "server_cpu", "requests")).meaning("the same of the server"),
+    context("helper_cpu", |sample| each(sample, "helper_cpu", "requests")).meaning(
+        "the same of the engine's programs that carry packets: proxies of published ports and networks in user space",
+    ),
+    Metric::by("failed", |sample| {
+        WRONG.iter().map(|name| sample.counter(name)).sum::<Option<i64>>().map(|count| count as f64)
+    })
+    .of(Unit::Count, Margin::fixed(1.0, 0.0))
+    .context()
+    .meaning(
+        "requests without the right answer in a sample: refused, closed, late, malformed, with another status or another \
+         body; more than a thousandth fail the sample",
+    ),
+];
+
+static KEYS: [SettingKey; 4] = [
+    PATH,
+    SettingKey::of("clients", &[CLIENTS])
+        .or(|value| {
+            let form = "THREADS/CONNECTIONS, with a connection for each thread, or published";
+            fits(Clients::of(value).is_some(), form)
+        })
+        .meaning(
+            "threads and connections of the client, such as `2/32`; `published` is 32/400, as in published comparisons; \
+             requests that compute come from 2 and 4",
+        ),
+    SettingKey::of("rate", &[RATE])
+        .or(|value| {
+            let is_rate = value == AUTO || value.parse().is_ok_and(|rate: u64| (1..=1_000_000).contains(&rate));
+            fits(is_rate, "requests a second from 1 to 1000000, or auto")
+        })
+        .meaning("requests a second in the open loop; `auto` is half of what the closed loop reached"),
+    SettingKey::of("time", &[LASTS]).or(is_time).meaning("how long each load of a sample takes, such as `300ms` or `5s`"),
+];
+
+static GUARDED: [SettingKey; 10] = [
+    SettingKey { name: SERVE, ..CMD }.meaning(
+        "the command of a web service that takes the place of dunnage's, split into words as a shell does it (`--cmd` with `--port`)",
+    ),
+    {
+        let [shell, ..] = GIVEN;
+        shell
+    },
+    {
+        let [_, workdir, ..] = GIVEN;
+        workdir
+    },
+    {
+        let [_, _, env, ..] = GIVEN;
+        env
+    },
+    {
+        let [_, _, _, mount, ..] = GIVEN;
+        mount
+    },
+    SettingKey::of("port", &[])
+        .or(|value| fits(value.parse::<u16>().is_ok_and(|port| port > 0), "a port from 1 to 65535"))
+        .meaning("the port where the command listens inside, at all addresses"),
+    SettingKey::of("request", &[])
+        .or(|value| {
+            let is_path = value.starts_with('/') && value.bytes().all(|byte| byte.is_ascii_graphic());
+            fits(is_path, "a path that begins with /")
+        })
+        .meaning("the path that the command is asked for, `/` by default; its answers must have status 200"),
+    SettingKey::of("file", &[])
+        .or(|value| {
+            let is_size = parse_size(value).is_some_and(|bytes| (1..=1 << 30).contains(&bytes));
+            fits(is_size, "a size from 1 to 1GiB")
+        })
+        .meaning("the size of the file that a request writes and reads back; `64KiB` by default"),
+    SettingKey::of("sync", &["yes"]).meaning("the file must reach the disk before it is read back (fsync)"),
+    SettingKey::of("place", &["volume"])
+        .meaning("the file is in a directory of the host that is bound into the container, instead of the container's root"),
+];
+
+/// The experiment `http`.
+pub static HTTP: Experiment = Experiment {
+    keys: &KEYS,
+    guarded: &GUARDED,
+    requires: &REQUIRES,
+    event: Event::Often("request"),
+    scope: Scope::Few,
+    varies: &[Variation::of("net", &["host"]).only(Varied::Engines)],
+    maps: &["request"],
+    differences: &["file", "hashing"],
+    refuses: |setting| Program::of(setting).err(),
+    quick_values: |key| if key.name == "time" { &[QUICK] } else { key.values },
+    reference: inside,
+    together: true,
+    // Four loads and the warm-up.
+    cost: |setting, _| Nanos(time(setting).0 * (4 * WARM_UP + 1) / WARM_UP),
+    ..Experiment::of(NAME, "what does a network path add to a web service?", Need::Network, &METRICS)
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Distribution;
+
+    #[test]
+    fn an_endpoint_costs_what_it_adds_to_the_empty_one() {
+        let counters = [
+            ("requests", 10_000),
+            ("took", 500_000_000),
+            ("file_requests", 1_000),
+            ("file_took", 500_000_000),
+            ("server_cpu", 400_000_000),
+            ("refused", 1),
+            ("closed", 2),
+            ("timeout", 0),
+            ("malformed", 0),
+            ("status", 0),
+            ("body", 0),
+        ];
+        let sample = Sample {
+            counters: counters.map(|(name, value)| (name.into(), value)).to_vec(),
+            distributions: vec![("latency".into(), Distribution::of([40_000, 50_000, 90_000]))],
+            ..Sample::default()
+        };
+        let value = |name: &str| METRICS.iter().find(|one| one.name == name).unwrap().value(&sample);
+        let near =
+            |name: &str, truth: f64| assert!((value(name).unwrap() / truth - 1.0).abs() < 1e-3, "{name}");
+        near("request", 50e-6);
+        near("rate", 20_000.0);
+        near("p50", 50e-6);
+        near("file", 450e-6);
+        near("server_cpu", 40e-6);
+        near("failed", 3.0);
+        assert_eq!((value("hashing"), value("helper_cpu")), (None, None));
+    }
+
+    #[test]
+    fn clients_have_a_connection_for_each_thread() {
+        let of = |text: &str| Clients::of(text).map(|one| (one.threads, one.connections));
+        assert_eq!((of(CLIENTS), of("published")), (Some((2, 32)), Some((32, 400))));
+        for wrong in ["", "2", "0/1", "3/2", "1/10001", "a/b"] {
+            assert_eq!(of(wrong), None, "{wrong}");
+        }
+        let setting = |rate| Setting(vec![("rate", rate)]);
+        assert_eq!((rate(&setting("2000"), 1e5), rate(&setting(AUTO), 1e5)), (2000, 50_000));
+        let small = file(&Setting(Vec::new()));
+        assert_eq!(small, File { bytes: 65_536, sync: false, in_volume: false });
+    }
+}
