@@ -242,7 +242,8 @@ pub struct Selection {
     /// Measure differences from the baseline to within P % of the longer median. A pilot finds the number of rounds; the run may stop earlier.
     #[arg(long, value_name = "P%", allow_negative_numbers = true)]
     pub precision: Option<String>,
-    /// Finish in about a minute: fewer subjects and settings, but enough rounds for verdicts.
+    /// Finish in about a minute, or one for each named experiment: fewer subjects and settings, but enough rounds for
+    /// verdicts.
     #[arg(long)]
     pub quick: bool,
     /// Measure only this value of an experiment's setting; repeatable.

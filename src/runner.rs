@@ -124,10 +124,10 @@ pub fn run(
         let order = plan.order(round);
         let mut places = 0..;
         for group in order.chunk_by(|one, next| plan.share(*one, *next)) {
-            let first = &plan.cells[group[0]];
-            let settings: Vec<_> = group.iter().map(|cell| &plan.cells[*cell].setting).collect();
-            let subject = subjects[first.subject].as_mut();
-            let mut sitting = Sitting::of(first.experiment, subject, &settings, (&host, run));
+            let asked = group.iter().map(|cell| &plan.cells[*cell]);
+            let asked = asked.map(|cell| (cell.experiment, &cell.setting));
+            let subject = subjects[plan.cells[group[0]].subject].as_mut();
+            let mut sitting = Sitting::of(subject, asked, (&host, run));
             for (&cell, position) in group.iter().zip(&mut places) {
                 listen(&Event::CellBegins { cell, position })?;
                 let planned = &plan.cells[cell];
@@ -138,7 +138,7 @@ pub fn run(
                     Outcome::Skipped(reason)
                 } else {
                     pidfd::take_lateness();
-                    let measured = sitting.take(&planned.setting);
+                    let measured = sitting.take(planned.experiment, &planned.setting);
                     match measured.and_then(|sample| while_running(sample, pidfd::take_lateness())) {
                         Ok(sample) => Outcome::Measured(sample),
                         Err(Abort::Failed(failure)) => Outcome::Failed(failure),

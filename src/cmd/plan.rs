@@ -137,7 +137,7 @@ fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], look
     }
     line("cells", plan.cells.len().to_string());
     if !left_out.is_empty() {
-        line("left out", format!("{}, to stay within a minute", left_out.join(", ")));
+        line("left out", format!("{}, {}", left_out.join(", "), asked.to_be_quick()));
     }
     let lacking = plan.lacking(&asked.request);
     for ((experiment, why), all) in in_groups(lacking, |(experiment, _, why)| (experiment.clone(), *why)) {

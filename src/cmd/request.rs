@@ -20,11 +20,11 @@ use crate::report::text::listed;
 use crate::session::{self, Found, Leftovers, Session, Trial, Wanted};
 use crate::subject::{Layer, Unavailable, by_cause, context};
 use crate::sys::{filesystem, page_cache};
-use crate::units::Nanos;
+use crate::units::{Nanos, counted};
 
 /// How long a run without options takes, including trials but not the report: five minutes with it.
 const DEFAULT_TIME: Nanos = Nanos::from_millis(280_000);
-/// The same with `--quick`, which promises a minute.
+/// The same with `--quick`, which promises a minute, or one for each experiment that is named.
 const QUICK_TIME: Nanos = Nanos::from_millis(54_000);
 /// Seconds after which a launch counts as hung, by default.
 const TIMEOUT: u32 = (plan::ALLOWED.0 / 1_000_000_000) as u32;
@@ -42,8 +42,10 @@ pub struct Asked {
     pub subjects: Vec<Wanted>,
     /// Whether they were named, not the default.
     pub named: bool,
-    /// Whether the run must fit in a minute.
+    /// Whether the run must fit in `most`.
     pub quick: bool,
+    /// A minute for each experiment that is named, or one.
+    most: Nanos,
     /// The run's labels.
     pub tags: Vec<(String, String)>,
     /// Whether experiments vary keys of the subjects.
@@ -55,6 +57,13 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// Why subjects are left out of a quick run.
+    pub fn to_be_quick(&self) -> String {
+        let minutes = self.most.0 / QUICK_TIME.0;
+        let limit = if minutes == 1 { "a minute".to_owned() } else { counted(minutes as usize, "minute") };
+        format!("to stay within {limit}")
+    }
+
     /// The labels of the subjects that the user named, without variants that experiments added.
     pub fn by_name(&self) -> Vec<String> {
         let named = self.subjects.iter().filter(|one| self.named && one.variant_of.is_none());
@@ -79,6 +88,7 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     let length = length(selection, &file)?;
     let quick = length == Some(Length::Quick);
     let names = instead(typed(&selection.experiments), &file.experiments);
+    let named_experiments = names.len();
     let mut experiments = words::experiments(&names)?;
     command::services(&mut experiments, &selection.command)?;
     let mut without = Vec::new();
@@ -145,7 +155,8 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
         predictions,
         trial: None,
     };
-    Ok(Asked { request, without, lacking, subjects, named, quick, tags, variants, timeout, factors })
+    let most = Nanos(QUICK_TIME.0 * named_experiments.max(1) as i64);
+    Ok(Asked { request, without, lacking, subjects, named, quick, most, tags, variants, timeout, factors })
 }
 
 fn named(experiments: &[&'static str]) -> impl Iterator<Item = &'static Experiment> {
@@ -333,7 +344,7 @@ fn some_settings(experiments: &[&'static str], chosen: &[Chosen]) -> Result<()> 
 }
 
 /// Makes the plan for the found subjects, in the time that their trials left. With `--quick`, leaves out subjects until the run
-/// fits in a minute, unless they are a factorial, and returns their labels.
+/// fits in a minute for each named experiment, unless they are a factorial, and returns their labels.
 pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
     if found.entries.is_empty() {
         let what = "nothing can be measured, because no subject works here";
@@ -354,7 +365,7 @@ pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
             rounds,
             ..asked.request.clone()
         });
-        let fits = plan.predicted() <= left(QUICK_TIME) || factorial.is_some();
+        let fits = plan.predicted() <= left(asked.most) || factorial.is_some();
         if plan.cells.is_empty() {
             let lacking = plan.lacking(&asked.request).into_iter();
             let lacking = lacking.map(|(experiment, label, why)| format!("{experiment} of `{label}`: {why}"));

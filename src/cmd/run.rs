@@ -62,15 +62,15 @@ pub(super) fn measured(options: &cli::Run) -> Result<(Result<Ending>, PathBuf)> 
         super::tell(&format!("left out: {what}: {why}"));
     }
     if !left_out.is_empty() {
-        super::tell(&format!("left out to stay within a minute: {}", left_out.join(", ")));
+        super::tell(&format!("left out {}: {}", asked.to_be_quick(), left_out.join(", ")));
         session.leave_out(&left_out);
     }
     if let Some(words) = super::plan::takes_long(&asked, &plan, &session.found) {
         super::tell(&words);
     }
     let mut environment = session.environment();
-    let why = "left out to stay within a minute";
-    environment.unavailable.extend(left_out.into_iter().map(|label| (label, why.to_owned())));
+    let why = format!("left out {}", asked.to_be_quick());
+    environment.unavailable.extend(left_out.into_iter().map(|label| (label, why.clone())));
     let lacking = asked.lacking.iter().map(|(what, why)| (what.clone(), (*why).to_owned()));
     environment.unavailable.extend(lacking);
     environment.asked = named;

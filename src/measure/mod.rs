@@ -60,49 +60,51 @@ fn how(experiment: &str) -> How {
 /// dropped.
 pub enum Sitting<'a> {
     /// They share nothing.
-    Alone(Measure, &'a mut dyn Subject, &'a RunContext),
-    /// They are taken by a script.
-    Scripted(&'static network::Exchange, &'a mut dyn Subject, &'a RunContext),
+    Alone(&'a mut dyn Subject, &'a RunContext),
     /// They share servers.
     Together(network::Servers<'a>),
 }
 
 impl<'a> Sitting<'a> {
-    /// For these settings; `host` is where programs outside of containers run. Nothing is made yet.
+    /// For these experiments and settings; `host` is where programs outside of containers run. Nothing is made
+    /// yet.
     pub fn of(
-        experiment: &str,
         subject: &'a mut dyn Subject,
-        settings: &[&Setting],
+        asked: impl Iterator<Item = (&'static str, &'a Setting)>,
         (host, run): (&'a dyn Subject, &'a RunContext),
     ) -> Sitting<'a> {
-        match how(experiment) {
-            Alone(measure) => Sitting::Alone(measure, subject, run),
-            Together(exchange) if !subject.has_a_clock() => Sitting::Scripted(exchange, subject, run),
-            Together(exchange) => {
-                Sitting::Together(network::Servers::of(exchange, (subject, host), settings, run))
+        let exchange = |(experiment, setting)| match how(experiment) {
+            Together(exchange) => Some((exchange, setting)),
+            Alone(_) => None,
+        };
+        match asked.map(exchange).collect::<Option<Vec<_>>>() {
+            Some(asked) if subject.has_a_clock() => {
+                Sitting::Together(network::Servers::of((subject, host), asked, run))
             }
+            _ => Sitting::Alone(subject, run),
         }
     }
 
-    /// Takes a sample with one of the settings.
-    pub fn take(&mut self, setting: &Setting) -> Result<Sample, Abort> {
-        match self {
-            Sitting::Alone(measure, subject, run) => measure(*subject, setting, run),
-            Sitting::Scripted(exchange, subject, run) => exchange.script(*subject, setting, run),
-            Sitting::Together(servers) => servers.take(setting),
+    /// Takes a sample of one of them.
+    pub fn take(&mut self, experiment: &str, setting: &Setting) -> Result<Sample, Abort> {
+        match (self, how(experiment)) {
+            (Sitting::Alone(subject, run), Alone(measure)) => measure(*subject, setting, run),
+            (Sitting::Alone(subject, run), Together(exchange)) => exchange.script(*subject, setting, run),
+            (Sitting::Together(servers), Together(exchange)) => servers.take((exchange, setting)),
+            (Sitting::Together(_), Alone(_)) => unreachable!("it was not asked for"),
         }
     }
 }
 
 /// Takes a single sample. Nothing that the subject makes is left when this returns, also after an error.
 pub fn once(
-    experiment: &str,
+    experiment: &'static str,
     subject: &mut dyn Subject,
     setting: &Setting,
     run: &RunContext,
 ) -> Result<Sample, Abort> {
     let host = bare::peer(&run.place);
-    Sitting::of(experiment, subject, &[setting], (&host, run)).take(setting)
+    Sitting::of(subject, [(experiment, setting)].into_iter(), (&host, run)).take(experiment, setting)
 }
 
 /// Why this machine cannot measure an experiment with a value of a setting.

@@ -26,14 +26,41 @@ const LOOK: Nanos = Nanos::from_millis(500);
 const PORT: u16 = 7000;
 
 /// A server that its client reaches on one path.
-pub type End = (Path, Transport);
+pub type End = (Path, Service);
+
+/// A kind of server. Each has a port of its own on each path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Service {
+    /// Returns bytes, or counts them.
+    Tcp,
+    /// Returns datagrams.
+    Udp,
+    /// Answers requests: the probe, or a user's program.
+    Http,
+}
+
+impl Service {
+    /// The word for it in orders.
+    pub fn name(self) -> &'static str {
+        match self {
+            Service::Tcp => "tcp",
+            Service::Udp => "udp",
+            Service::Http => "http",
+        }
+    }
+
+    /// What carries its bytes.
+    pub fn transport(self) -> Transport {
+        if self == Service::Udp { Transport::Udp } else { Transport::Tcp }
+    }
+}
 
 /// What the container of a server has in addition.
 #[derive(Debug, Clone, Default)]
 pub struct Addition {
     /// Paths of the host that are bound into it.
     pub mounts: Vec<Mount>,
-    /// The port of a user's program, which all paths lead to.
+    /// The port of a user's program, to which all paths lead.
     pub port: Option<u16>,
 }
 
@@ -58,24 +85,24 @@ pub enum Server {
 
 impl Server {
     /// The probe as a server of this kind.
-    pub fn of<const N: usize>(kind: &str, options: [String; N]) -> Server {
-        Server::Probe([kind.to_owned()].into_iter().chain(options).collect())
+    pub fn of<const N: usize>(kind: Service, options: [String; N]) -> Server {
+        Server::Probe([kind.name().to_owned()].into_iter().chain(options).collect())
     }
 }
 
 /// A server and its clients, of which one has its turn.
 pub struct Pair<'a> {
     ends: Vec<End>,
-    /// Whose turn it is: its path and transport, and where the client reaches the server.
+    /// Whose turn it is: its path and server, and where the client reaches that.
     path: Path,
-    transport: Transport,
+    service: Service,
     target: SocketAddr,
     /// The clients; none where the server's own probe is the client, and the server is another process.
     on_host: Option<Container<'a>>,
     peer: Option<Container<'a>>,
     server: Container<'a>,
-    /// What listens already, for which path, and where its client reaches it.
-    served: Vec<(Path, Server, SocketAddr)>,
+    /// What listens already, for which end, and where its client reaches it.
+    served: Vec<(End, Server, SocketAddr)>,
     /// The port of a user's program.
     program: Option<u16>,
     /// Goes after the containers.
@@ -167,19 +194,20 @@ impl<'a> Pair<'a> {
         let is_joined = ends.iter().any(|(path, _)| is_joined(subject, *path));
         let network = is_joined.then(|| subject.make(Wish::Network, run)).transpose()?;
         let mut ports = Vec::new();
-        for (number, (path, transport)) in (PORT..).zip(ends) {
-            let number = addition.port.unwrap_or(number);
-            ports.extend(published_at(*path)?.map(|at| Port { number, transport: *transport, at }));
+        for (number, (path, service)) in (PORT..).zip(ends) {
+            let own = addition.port.filter(|_| *service == Service::Http);
+            let (number, transport) = (own.unwrap_or(number), service.transport());
+            ports.extend(published_at(*path)?.map(|at| Port { number, transport, at }));
         }
         let joint = network.as_ref().and_then(|network| network.joint());
         let request = ContainerRequest { ports, mounts: addition.mounts, ..joining(joint) };
         let server = begun(subject, request, run)?;
         let target = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
-        let (path, transport) = ends.first().copied().unwrap_or((Path::Inside, Transport::Tcp));
+        let (path, service) = ends.first().copied().unwrap_or((Path::Inside, Service::Tcp));
         Ok(Pair {
             ends: ends.to_vec(),
             path,
-            transport,
+            service,
             target,
             on_host: None,
             peer: None,
@@ -204,7 +232,7 @@ impl<'a> Pair<'a> {
     pub fn serve(&mut self, end: End, server: &Server) -> Result<(), Abort> {
         let at = self.ends.iter().position(|own| *own == end);
         let at = at.ok_or_else(|| Failure::environment("no server was begun for this path"))?;
-        (self.path, self.transport) = end;
+        (self.path, self.service) = end;
         let joint = || self.network.as_ref().and_then(|network| network.joint());
         match self.path {
             Path::Inside => {}
@@ -213,13 +241,13 @@ impl<'a> Pair<'a> {
             _ if self.on_host.is_some() => {}
             _ => self.on_host = Some(begun(self.host, joining(joint().map(Joint::as_its_host)), self.run)?),
         }
-        let known = self.served.iter().find(|(path, own, _)| *path == self.path && own == server);
+        let known = self.served.iter().find(|(at, own, _)| *at == end && own == server);
         if let Some((_, _, target)) = known {
             self.target = *target;
             return Ok(());
         }
-        let is_other = |(path, own, _): &(Path, Server, SocketAddr)| *path == self.path && own != server;
-        if self.served.iter().any(is_other) {
+        if self.served.iter().any(|(at, _, _)| *at == end) {
+            // Another one is at its port.
             self.end_servers()?;
         }
         self.target = match (server, self.program) {
@@ -227,7 +255,7 @@ impl<'a> Pair<'a> {
             (Server::Program(..), None) => return Err(Failure::environment("a program has no port").into()),
             (Server::Program(words, request), Some(port)) => self.program(port, words, request)?,
         };
-        self.served.push((self.path, server.clone(), self.target));
+        self.served.push((end, server.clone(), self.target));
         Ok(())
     }
 
@@ -257,7 +285,8 @@ impl<'a> Pair<'a> {
 
     /// Starts a user's program, unless it runs already, and waits until it answers this request.
     fn program(&mut self, port: u16, words: &[String], request: &str) -> Result<SocketAddr, Abort> {
-        if self.served.is_empty() {
+        let runs = |(_, own, _): &(End, Server, SocketAddr)| matches!(own, Server::Program(..));
+        if !self.served.iter().any(runs) {
             let cpu = self.cpus[0].to_string();
             let words = ["program".to_owned(), cpu].into_iter().chain(words.iter().cloned());
             self.server.ask(&Work::new(WORK, words.collect(), Nanos(0)))?;
@@ -342,7 +371,7 @@ impl<'a> Pair<'a> {
         let before = self.counters()?;
         let (result, packets) = work(self)?;
         let after = self.counters()?;
-        let way = after.way(&before, self.target, self.transport, packets);
+        let way = after.way(&before, self.target, self.service.transport(), packets);
         match way.fault(self.path) {
             None => Ok((result, way)),
             Some(fault) => {

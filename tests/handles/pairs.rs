@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ::dunnage::outcome::Distribution;
-use ::dunnage::subject::pair::{self, Addition, Pair, Server};
+use ::dunnage::subject::pair::{self, Addition, Pair, Server, Service};
 use ::dunnage::subject::way::Way;
-use ::dunnage::subject::{Path, Transport, bare};
+use ::dunnage::subject::{Path, bare};
 use ::dunnage::units::Nanos;
 use serde_json::Value;
 
@@ -23,8 +23,8 @@ use super::{PastDocker, ends, run_in, subject};
 const TRIPS: &str = "500";
 
 /// The way of packets on one path.
-fn travelled(pair: &mut Pair<'_>, end: (Path, Transport)) -> Way {
-    let server = Server::of(end.1.name(), []);
+fn travelled(pair: &mut Pair<'_>, end: (Path, Service)) -> Way {
+    let server = Server::of(end.1, []);
     pair.serve(end, &server).unwrap_or_else(|why| panic!("{end:?}: serve: {why:?}"));
     let target = pair.target();
     let sent = pair.travelled(|pair| {
@@ -55,7 +55,7 @@ fn ways(text: &str, paths: &[Path]) -> Vec<(Path, Way)> {
     let mut all = Vec::new();
     for own in [joined, others] {
         let ends: Vec<_> =
-            own.iter().flat_map(|path| [(*path, Transport::Tcp), (*path, Transport::Udp)]).collect();
+            own.iter().flat_map(|path| [(*path, Service::Tcp), (*path, Service::Udp)]).collect();
         if ends.is_empty() {
             continue;
         }

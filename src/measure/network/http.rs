@@ -13,9 +13,9 @@ use crate::experiment::network::http::{
 use crate::experiment::network::{path, time};
 use crate::outcome::{Abort, Distribution, Failure, FailureClass, OrEnvironment, Sample};
 use crate::probe::message::Done;
-use crate::subject::pair::{Addition, Pair, Server, result};
+use crate::subject::pair::{Addition, Pair, Server, Service, result};
 use crate::subject::treatment::Own;
-use crate::subject::{Access, Mount, RunContext, Subject, Transport, Work};
+use crate::subject::{Access, Mount, RunContext, Subject, Work};
 use crate::units::Nanos;
 
 /// Of the requests, how many may fail.
@@ -29,7 +29,7 @@ const PATIENCE: Nanos = Nanos::from_millis(10_000);
 
 /// How a path is measured.
 pub static EXCHANGE: Exchange = Exchange {
-    transport: |_| Transport::Tcp,
+    service: |_| Service::Http,
     addition,
     server,
     take,
@@ -79,7 +79,7 @@ fn server(setting: &Setting, subject: &dyn Subject, run: &RunContext) -> Result<
     let sync = u8::from(sync);
     let options =
         [format!("directory={}", place.display()), format!("bytes={bytes}"), format!("sync={sync}")];
-    Ok(Server::of("http", options))
+    Ok(Server::of(Service::Http, options))
 }
 
 /// Makes requests to this path for this time, in an open loop if there is a rate.

@@ -7,8 +7,8 @@ use crate::experiment::network::latency::{CONNECTING, CONNECTIONS, is_of_streams
 use crate::experiment::network::{path, time};
 use crate::outcome::{Abort, Failure, Sample};
 use crate::probe::message::Done;
-use crate::subject::pair::{Addition, Pair, Server, result};
-use crate::subject::{Transport, Work};
+use crate::subject::Work;
+use crate::subject::pair::{Addition, Pair, Server, Service, result};
 use crate::units::Nanos;
 
 /// How much more than the round trips their loop may take, as a share: reading the clock and recording.
@@ -18,15 +18,15 @@ const LOST: f64 = 0.001;
 
 /// How a path is measured.
 pub static EXCHANGE: Exchange = Exchange {
-    transport,
+    service,
     addition: |_, _| Ok(Addition::default()),
-    server: |setting, _, _| Ok(Server::of(transport(setting).name(), [])),
+    server: |setting, _, _| Ok(Server::of(service(setting), [])),
     take,
     scripted: |setting| Work::new("network", trips(setting, path(setting).name()).into(), time(setting)),
 };
 
-fn transport(setting: &Setting) -> Transport {
-    if is_of_streams(setting) { Transport::Tcp } else { Transport::Udp }
+fn service(setting: &Setting) -> Service {
+    if is_of_streams(setting) { Service::Tcp } else { Service::Udp }
 }
 
 fn take(pair: &mut Pair<'_>, setting: &Setting) -> Result<Sample, Abort> {
@@ -54,7 +54,7 @@ fn take(pair: &mut Pair<'_>, setting: &Setting) -> Result<Sample, Abort> {
 fn trips(setting: &Setting, target: &str) -> [String; 7] {
     let receive = setting.get("receive").unwrap_or("blocking");
     let (bytes, nanos) = (size(setting).to_string(), time(setting).0.to_string());
-    ["trips", transport(setting).name(), target, &bytes, "0", &nanos, receive].map(str::to_owned)
+    ["trips", service(setting).name(), target, &bytes, "0", &nanos, receive].map(str::to_owned)
 }
 
 /// Adds the time to connect, and how many connections were made.

@@ -6,18 +6,20 @@ pub mod http;
 pub mod latency;
 pub mod throughput;
 
+use dunnage_analysis::distinct;
+
 use super::{sample_of, work_sample, worked};
 use crate::experiment::Setting;
 use crate::experiment::network::path;
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
-use crate::subject::pair::{Addition, End, Pair, Server, is_joined};
+use crate::subject::pair::{Addition, End, Pair, Server, Service, is_joined};
 use crate::subject::way::Way;
-use crate::subject::{RunContext, Subject, Transport, Work};
+use crate::subject::{RunContext, Subject, Work};
 
 /// How an experiment measures one path.
 pub struct Exchange {
-    /// What carries its bytes.
-    transport: fn(&Setting) -> Transport,
+    /// The kind of its server.
+    service: fn(&Setting) -> Service,
     /// What the server's container has in addition.
     addition: fn(&Setting, &RunContext) -> Result<Addition, Failure>,
     /// Its server.
@@ -30,7 +32,7 @@ pub struct Exchange {
 
 impl Exchange {
     fn end(&self, setting: &Setting) -> End {
-        (path(setting), (self.transport)(setting))
+        (path(setting), (self.service)(setting))
     }
 
     /// The sample of a scripted subject.
@@ -44,47 +46,39 @@ impl Exchange {
     }
 }
 
-/// The servers of one subject for several settings.
+/// One path in one experiment.
+pub type Asked<'a> = (&'static Exchange, &'a Setting);
+
+/// The servers of one subject for several paths and experiments.
 pub struct Servers<'a> {
-    exchange: &'static Exchange,
     subject: &'a dyn Subject,
     host: &'a dyn Subject,
     run: &'a RunContext,
-    ends: Vec<End>,
-    settings: Vec<Setting>,
+    asked: Vec<Asked<'a>>,
     /// One for paths in a network made for them, one for the others, once they are needed.
     pairs: Vec<Pair<'a>>,
 }
 
 impl<'a> Servers<'a> {
-    /// For these settings. Nothing is made yet.
+    /// For all of these. Nothing is made yet.
     pub fn of(
-        exchange: &'static Exchange,
         (subject, host): (&'a dyn Subject, &'a dyn Subject),
-        settings: &[&Setting],
+        asked: Vec<Asked<'a>>,
         run: &'a RunContext,
     ) -> Servers<'a> {
-        let mut ends = Vec::new();
-        for setting in settings {
-            let end = exchange.end(setting);
-            if !ends.contains(&end) {
-                ends.push(end);
-            }
-        }
-        let settings = settings.iter().map(|setting| (*setting).clone()).collect();
-        Servers { exchange, subject, host, run, ends, settings, pairs: Vec::new() }
+        Servers { subject, host, run, asked, pairs: Vec::new() }
     }
 
     /// Takes a sample. After a failure the next one gets a new server.
-    pub fn take(&mut self, setting: &Setting) -> Result<Sample, Abort> {
-        let end = self.exchange.end(setting);
+    pub fn take(&mut self, (exchange, setting): Asked<'_>) -> Result<Sample, Abort> {
+        let end = exchange.end(setting);
         let found = self.pairs.iter().position(|pair| pair.has(end));
         let mut pair = match found {
             Some(at) => self.pairs.swap_remove(at),
             None => self.begun(end)?,
         };
-        pair.serve(end, &(self.exchange.server)(setting, self.subject, self.run)?)?;
-        let sample = (self.exchange.take)(&mut pair, setting)?;
+        pair.serve(end, &(exchange.server)(setting, self.subject, self.run)?)?;
+        let sample = (exchange.take)(&mut pair, setting)?;
         self.pairs.push(pair);
         Ok(sample)
     }
@@ -93,13 +87,13 @@ impl<'a> Servers<'a> {
     /// be had.
     fn begun(&self, end: End) -> Result<Pair<'a>, Abort> {
         let mut addition = Addition::default();
-        for setting in &self.settings {
-            addition.add((self.exchange.addition)(setting, self.run)?);
+        for (exchange, setting) in &self.asked {
+            addition.add((exchange.addition)(setting, self.run)?);
         }
         let begin = |ends: &[End]| Pair::begin((self.subject, self.host), ends, addition.clone(), self.run);
         let own = |path| is_joined(self.subject, path);
-        let alike: Vec<End> =
-            self.ends.iter().copied().filter(|(path, _)| own(*path) == own(end.0)).collect();
+        let alike = self.asked.iter().map(|(exchange, setting)| exchange.end(setting));
+        let alike = distinct(alike.filter(|(path, _)| own(*path) == own(end.0)));
         match begin(&alike) {
             Err(Abort::Failed(_)) if alike.len() > 1 => begin(&[end]),
             begun => begun,

@@ -6,8 +6,8 @@ use crate::experiment::network::path;
 use crate::experiment::network::throughput::{LASTS, bytes};
 use crate::outcome::{Abort, Failure, Sample};
 use crate::probe::message::Done;
-use crate::subject::pair::{Addition, Pair, Server, result};
-use crate::subject::{Transport, Work};
+use crate::subject::Work;
+use crate::subject::pair::{Addition, Pair, Server, Service, result};
 use crate::units::Nanos;
 
 /// Bytes of a packet at most, as an interface with offloads counts them.
@@ -15,9 +15,9 @@ const PACKET: u64 = 1 << 16;
 
 /// How a path is measured.
 pub static EXCHANGE: Exchange = Exchange {
-    transport: |_| Transport::Tcp,
+    service: |_| Service::Tcp,
     addition: |_, _| Ok(Addition::default()),
-    server: |_, _, _| Ok(Server::of(Transport::Tcp.name(), [])),
+    server: |_, _, _| Ok(Server::of(Service::Tcp, [])),
     take,
     scripted: |setting| Work::new("network", streams(setting, path(setting).name(), "up").into(), LASTS),
 };

@@ -295,7 +295,8 @@ pub struct Experiment {
     /// The setting to subtract, round by round and subject by subject: the difference is the price. None
     /// where the value itself is the price, or nothing is priced.
     pub reference: fn(&Setting) -> Option<Setting>,
-    /// Whether all settings of a subject are measured in one container in each round.
+    /// Whether all its settings of a subject, and those of other such experiments, are measured in one container in each
+    /// round.
     pub together: bool,
     /// The time of one sample, given the time of one launch of the subject from the command until nothing is
     /// left; without a container that is shared.

@@ -57,9 +57,10 @@ impl Plan {
     pub fn predicted(&self) -> Nanos {
         let warm = |experiment: &str| if self.warms_up(experiment) { self.warmups } else { 0 };
         let counted = |experiment: &str| self.rounds_of(experiment) + warm(experiment);
-        let names: BTreeSet<_> = self.cells.iter().map(|cell| cell.experiment).collect();
-        let of = |name| Nanos(self.time_of(|own| own == name).0 * counted(name) as i64);
-        names.into_iter().map(of).sum()
+        let counts: BTreeSet<_> = self.cells.iter().map(|cell| counted(cell.experiment)).collect();
+        // Those in the same rounds may share containers.
+        let of = |count| Nanos(self.time_of(|own| counted(own) == count).0 * count as i64);
+        counts.into_iter().map(of).sum()
     }
 
     /// The time of these experiments' cells in one round.
@@ -89,7 +90,7 @@ impl Plan {
     /// Whether these cells share a container in a round.
     pub fn share(&self, one: usize, other: usize) -> bool {
         let [one, other] = [one, other].map(|cell| &self.cells[cell]);
-        one.asks().together && (one.experiment, one.subject) == (other.experiment, other.subject)
+        one.asks().together && other.asks().together && one.subject == other.subject
     }
 
     /// The cells, those that share a container together.

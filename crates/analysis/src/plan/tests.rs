@@ -221,21 +221,21 @@ fn orders_are_permutations_that_the_seed_fixes() {
 fn cells_that_share_a_container_follow_each_other_in_any_order() {
     let mut subjects = ladder();
     subjects.iter_mut().for_each(|entry| entry.offers.push(Need::Address));
-    let experiments = vec!["net-latency", "start"];
+    let experiments = vec!["net-latency", "start", "net-throughput"];
     let plan = make(Request { experiments, subjects, ..request(Rounds::Fixed(20)) });
     let orders: Vec<_> = (0..20).map(|round| plan.order(round)).collect();
     let mut first = std::collections::BTreeSet::new();
     for order in &orders {
         let groups: Vec<_> = order.chunk_by(|one, next| plan.share(*one, *next)).collect();
         let about = |group: &&[usize]| (plan.cells[group[0]].experiment, plan.cells[group[0]].subject);
-        let mut found: Vec<_> =
-            groups.iter().filter(|group| about(group).0 == "net-latency").map(about).collect();
+        let shared = groups.iter().filter(|group| about(group).0 != "start");
+        let mut found: Vec<_> = shared.map(|group| about(group).1).collect();
         let count = found.len();
         found.sort_unstable();
         found.dedup();
         assert_eq!((found.len(), count), (plan.subjects.len(), plan.subjects.len()));
         assert!(groups.iter().all(|group| (group.len() == 1) == (about(group).0 == "start")));
-        let of_first = groups.iter().find(|group| about(group) == ("net-latency", 0));
+        let of_first = groups.iter().find(|group| about(group).0 != "start" && about(group).1 == 0);
         first.insert(of_first.map(|group| group.to_vec()));
     }
     assert!(first.len() > 1, "{first:?}");
@@ -243,12 +243,12 @@ fn cells_that_share_a_container_follow_each_other_in_any_order() {
     let launch = plan.subjects[0].launch;
     let of = |cells: &[usize]| {
         let cells = cells.iter().map(|cell| plan.cells[*cell].clone()).collect();
-        Plan { cells, ..plan.clone() }.time_of(|name| name == "net-latency")
+        Plan { cells, ..plan.clone() }.time_of(|name| name != "start")
     };
     let one = (0..plan.cells.len()).find(|cell| plan.share(*cell, *cell)).unwrap();
     let own: Vec<_> = (0..plan.cells.len()).filter(|cell| plan.share(one, *cell)).collect();
     let alone: Nanos = own.iter().map(|cell| of(&[*cell])).sum();
-    assert_eq!((own.len(), alone.0 - of(&own).0), (2, 2 * launch.0));
+    assert_eq!((own.len(), alone.0 - of(&own).0), (4, 3 * 2 * launch.0));
 }
 
 #[test]
