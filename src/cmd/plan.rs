@@ -231,7 +231,7 @@ pub fn too_few(plan: &Plan) -> Option<String> {
 /// A message if a run without a chosen number of rounds takes longer than documented, with what would shorten it.
 pub fn takes_long(asked: &Asked, plan: &Plan, found: &Found) -> Option<String> {
     let minutes = match (asked.quick, &asked.request.experiments[..]) {
-        (true, _) => 1,
+        (true, _) => asked.minutes,
         (false, [_]) => 6,
         (false, _) => 5,
     };

@@ -24,6 +24,7 @@ use crate::units::{Nanos, counted};
 
 /// How long a run without options takes, including trials but not the report: five minutes with it.
 const DEFAULT_TIME: Nanos = Nanos::from_millis(280_000);
+const MINUTE: Nanos = Nanos::from_millis(60_000);
 /// The same with `--quick`, which promises a minute, or one for each experiment that is named.
 const QUICK_TIME: Nanos = Nanos::from_millis(54_000);
 /// Seconds after which a launch counts as hung, by default.
@@ -42,10 +43,10 @@ pub struct Asked {
     pub subjects: Vec<Wanted>,
     /// Whether they were named, not the default.
     pub named: bool,
-    /// Whether the run must fit in `most`.
+    /// Whether the run must fit in these minutes.
     pub quick: bool,
     /// A minute for each experiment that is named, or one.
-    most: Nanos,
+    pub minutes: i64,
     /// The run's labels.
     pub tags: Vec<(String, String)>,
     /// Whether experiments vary keys of the subjects.
@@ -59,8 +60,8 @@ pub struct Asked {
 impl Asked {
     /// Why subjects are left out of a quick run.
     pub fn to_be_quick(&self) -> String {
-        let minutes = self.most.0 / QUICK_TIME.0;
-        let limit = if minutes == 1 { "a minute".to_owned() } else { counted(minutes as usize, "minute") };
+        let minutes = counted(self.minutes as usize, "minute");
+        let limit = if self.minutes == 1 { "a minute" } else { &minutes };
         format!("to stay within {limit}")
     }
 
@@ -155,8 +156,8 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
         predictions,
         trial: None,
     };
-    let most = Nanos(QUICK_TIME.0 * named_experiments.max(1) as i64);
-    Ok(Asked { request, without, lacking, subjects, named, quick, most, tags, variants, timeout, factors })
+    let minutes = named_experiments.max(1) as i64;
+    Ok(Asked { request, without, lacking, subjects, named, quick, minutes, tags, variants, timeout, factors })
 }
 
 fn named(experiments: &[&'static str]) -> impl Iterator<Item = &'static Experiment> {
@@ -358,6 +359,7 @@ pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
         Rounds::Fit(time) => Rounds::Fit(left(time)),
         given => given,
     };
+    let most = Nanos(QUICK_TIME.0 + (asked.minutes - 1) * MINUTE.0);
     loop {
         let plan = plan::make(Request {
             factorial: factorial.clone(),
@@ -365,7 +367,7 @@ pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
             rounds,
             ..asked.request.clone()
         });
-        let fits = plan.predicted() <= left(asked.most) || factorial.is_some();
+        let fits = plan.predicted() <= left(most) || factorial.is_some();
         if plan.cells.is_empty() {
             let lacking = plan.lacking(&asked.request).into_iter();
             let lacking = lacking.map(|(experiment, label, why)| format!("{experiment} of `{label}`: {why}"));

@@ -22,7 +22,7 @@ pub const NAME: &str = "http";
 
 /// How long each of the four loads of a sample takes.
 const LASTS: &str = "300ms";
-const QUICK: &str = "100ms";
+const QUICK: &str = "50ms";
 /// The load before the first one that counts takes this part of it.
 pub const WARM_UP: i64 = 10;
 /// Threads and connections: enough to keep one CPU busy.

@@ -19,7 +19,7 @@ pub const NAME: &str = "net-latency";
 
 /// How long the round trips of a sample take. Over the fewest rounds that give verdicts these are 10 s.
 const LASTS: &str = "850ms";
-const QUICK: &str = "150ms";
+const QUICK: &str = "100ms";
 /// The connections of a sample take this part of the time of its round trips.
 pub const CONNECTING: i64 = 8;
 /// Connections of a sample at most. Each leaves a port that cannot be used again for a minute.

@@ -18,7 +18,7 @@ pub const NAME: &str = "net-throughput";
 
 /// Bytes that a sample moves in each direction. Over the fewest rounds that give verdicts these are 3 GiB.
 const BYTES: &str = "256MiB";
-const QUICK: &str = "64MiB";
+const QUICK: &str = "32MiB";
 /// The fewest and the most that can be chosen.
 const BOUNDS: std::ops::RangeInclusive<u64> = 1 << 20..=16 << 30;
 /// The longest that a direction may take.
