@@ -62,10 +62,12 @@ impl Counters {
                 one.executable.as_ref().and_then(|path| path.file_name()?.to_str()).unwrap_or_default();
             let helper =
                 HELPERS.into_iter().find(|name| one.name.starts_with(name) || file.starts_with(name));
-            let own = helper.filter(|_| one.started() >= since)?;
-            Some((one.pid, (own.to_owned(), clock::process_cpu(one.pid).ok()?)))
+            Some((one.pid, (helper?.to_owned(), clock::process_cpu(one.pid).ok()?)))
         };
-        Counters { interfaces: interfaces.collect(), helpers: process::all().filter_map(helper).collect() }
+        Counters {
+            interfaces: interfaces.collect(),
+            helpers: process::since(since).filter_map(helper).collect(),
+        }
     }
 
     /// The interfaces that at least half of so many packets passed since then.

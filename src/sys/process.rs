@@ -76,8 +76,22 @@ pub(crate) fn at_the_other_end(stream: &UnixStream) -> Option<i32> {
     (done == 0 && peer.pid > 0).then_some(peer.pid)
 }
 
+/// The processes that began at this time or later, in clock ticks after boot.
+pub(crate) fn since(ticks: u64) -> impl Iterator<Item = Process> {
+    ids().filter_map(without_executable).filter(move |process| process.start_ticks >= ticks).map(complete)
+}
+
 /// One process, if it exists.
 pub fn read(pid: i32) -> Option<Process> {
+    without_executable(pid).map(complete)
+}
+
+fn complete(process: Process) -> Process {
+    let executable = fs::read_link(format!("/proc/{}/exe", process.pid)).ok();
+    Process { executable, ..process }
+}
+
+fn without_executable(pid: i32) -> Option<Process> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (before, after) = stat.rsplit_once(')')?;
     let name = before.split_once('(')?.1.to_owned();
@@ -87,7 +101,7 @@ pub fn read(pid: i32) -> Option<Process> {
         name,
         parent: fields.get(1)?.parse().ok()?,
         start_ticks: fields.get(19)?.parse().ok()?,
-        executable: fs::read_link(format!("/proc/{pid}/exe")).ok(),
+        executable: None,
     })
 }
 

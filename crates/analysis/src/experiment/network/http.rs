@@ -7,7 +7,7 @@
 //! Deliberately absent: TLS, which is computing, and connections that are made for each request, which are in
 //! `net-latency`.
 
-use super::{PATH, REQUIRES, inside, is_time, time};
+use super::{AROUND, PATH, REQUIRES, inside, is_time, time};
 use crate::experiment::command::{CMD, GIVEN, Wanted};
 use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
 use crate::experiment::setting::{Setting, SettingKey, fits};
@@ -253,7 +253,7 @@ pub static HTTP: Experiment = Experiment {
     reference: inside,
     together: true,
     // Four loads and the warm-up.
-    cost: |setting, _| Nanos(time(setting).0 * (4 * WARM_UP + 1) / WARM_UP),
+    cost: |setting, _| AROUND + AROUND + Nanos(time(setting).0 * (4 * WARM_UP + 1) / WARM_UP),
     ..Experiment::of(NAME, "what does a network path add to a web service?", Need::Network, &METRICS)
 };
 

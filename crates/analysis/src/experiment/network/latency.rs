@@ -5,7 +5,7 @@
 //! Deliberately absent: half round trips, and a rate: the next message is sent when the last one is back, so
 //! that this is the latency of an idle path.
 
-use super::{PATH, REQUIRES, for_each, inside, is_time, time};
+use super::{AROUND, PATH, REQUIRES, for_each, inside, is_time, time};
 use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
 use crate::experiment::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
@@ -109,7 +109,7 @@ pub static NET_LATENCY: Experiment = Experiment {
     quick_values: |key| if key.name == "time" { &[QUICK] } else { key.values },
     reference: inside,
     together: true,
-    cost: |setting, _| Nanos(time(setting).0 * (CONNECTING + 1) / CONNECTING),
+    cost: |setting, _| AROUND + Nanos(time(setting).0 * (CONNECTING + 1) / CONNECTING),
     ..Experiment::of(NAME, "what does a network path add to a round trip?", Need::Network, &METRICS)
 };
 

@@ -43,6 +43,9 @@ fn is_time(value: &str) -> Result<(), String> {
     fits(is_time, "a time from 20ms to 60s")
 }
 
+/// What a sample takes in addition: reading back which way the packets went, and orders.
+const AROUND: Nanos = Nanos::from_millis(50);
+
 /// How long the exchanges of a sample take.
 pub fn time(setting: &Setting) -> Nanos {
     Nanos::from_seconds(setting.get("time").and_then(parse_duration).unwrap_or_default())

@@ -4,7 +4,7 @@
 //!
 //! Deliberately absent: sparse files and zeros, which a path could move without reading them.
 
-use super::{PATH, REQUIRES, inside};
+use super::{AROUND, PATH, REQUIRES, inside};
 use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
 use crate::experiment::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
@@ -100,7 +100,7 @@ pub static NET_THROUGHPUT: Experiment = Experiment {
     reference: inside,
     together: true,
     // At about a gigabyte a second each way.
-    cost: |setting, _| Nanos(2 * bytes(setting) as i64),
+    cost: |setting, _| AROUND + Nanos(2 * bytes(setting) as i64),
     ..Experiment::of(NAME, "what does a network path add to bulk transfer?", Need::Network, &METRICS)
 };
 
