@@ -7,7 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::treatment::Network;
-use super::way::{Counters, Way};
+use super::way::{self, Counters, Passed, Way};
 use super::{
     Container, ContainerRequest, Joint, Made, Mount, Path, Port, Resident, RunContext, Subject, Transport,
     Wish, Work, addresses,
@@ -15,7 +15,7 @@ use super::{
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{Answer, Done};
 use crate::resource::Held;
-use crate::sys::{affinity, clock, process};
+use crate::sys::{affinity, clock, interface, process};
 use crate::units::Nanos;
 
 /// The name of the probe's work.
@@ -371,21 +371,40 @@ impl<'a> Pair<'a> {
         let before = self.counters()?;
         let (result, packets) = work(self)?;
         let after = self.counters()?;
-        let way = after.way(&before, self.target, self.service.transport(), packets);
-        match way.fault(self.path) {
-            None => Ok((result, way)),
-            Some(fault) => {
-                let reason = format!("not on the path `{}`: {fault}", self.path.name());
-                Err(Failure::new(FailureClass::Treatment, reason).into())
-            }
+        let passed = after.passed(&before, packets);
+        let mut way = after.way(&before, self.target, self.service.transport(), &passed);
+        if let Some(fault) = way.fault(self.path) {
+            let reason = format!("not on the path `{}`: {fault}", self.path.name());
+            return Err(Failure::new(FailureClass::Treatment, reason).into());
         }
+        way.links = self.links(&passed)?;
+        Ok((result, way))
+    }
+
+    /// MTU and offloads of interfaces, each read by a process in its network namespace.
+    fn links(&mut self, passed: &Passed) -> Result<Vec<(String, String)>, Abort> {
+        let own = way::namespace(std::process::id() as i32);
+        let server = way::namespace(self.server.first_process()?);
+        let mut all = Vec::new();
+        for (namespace, names) in passed {
+            if own.as_ref() == Some(namespace) {
+                let facts = names.iter().flat_map(|name| interface::facts(name));
+                all.extend(facts.map(|(fact, told)| (fact.to_owned(), told)));
+                continue;
+            }
+            let words: Vec<&str> = ["links"].into_iter().chain(names.iter().map(String::as_str)).collect();
+            let order = order(&words, self.cpus[0], Nanos(0));
+            let is_server = server.as_ref() == Some(namespace);
+            let end = if is_server { &mut self.server } else { self.client() };
+            all.extend(end.ask(&order)?.done.notes);
+        }
+        Ok(all)
     }
 
     /// What was found inside the server's container and the CPUs of both ends, as recorded.
     pub fn treatment(&mut self) -> Result<Vec<(&'static str, String)>, Abort> {
         let mut facts = self.run.treatment(&self.server.ready()?.inside);
-        let [server, client] = self.cpus;
-        facts.push(("pinned", format!("server to CPU {server}, client to CPU {client}")));
+        facts.push(pinned(self.cpus));
         Ok(facts)
     }
 }

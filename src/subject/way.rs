@@ -17,6 +17,9 @@ use crate::units::Nanos;
 const HELPERS: [&str; 7] =
     ["docker-proxy", "rootlessport", "pasta", "passt", "slirp4netns", "conmon", "aardvark-dns"];
 
+/// Interfaces by their network namespace.
+pub(super) type Passed = BTreeMap<String, Vec<String>>;
+
 /// Counters before or after packets are sent.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
@@ -36,6 +39,8 @@ pub struct Way {
     /// The interfaces that at least half of the packets passed, of the host and of both ends. Numbers that the
     /// engine chooses are left out of their names.
     pub interfaces: Vec<String>,
+    /// Their facts `mtu` and `offloads`, each with the interface's name and its value.
+    pub links: Vec<(String, String)>,
     /// The helpers that used CPU time.
     pub helpers: Vec<String>,
     /// CPU time of all of them.
@@ -46,12 +51,11 @@ impl Counters {
     /// Of the network namespaces of these processes, and of the helpers that began at this time or later, in
     /// clock ticks after boot.
     pub fn read(ends: &[i32], since: u64) -> Counters {
-        let namespace = |pid: &i32| {
-            let link = fs::read_link(format!("/proc/{pid}/ns/net")).ok()?;
+        let table = |pid: &i32| {
             let table = fs::read_to_string(format!("/proc/{pid}/net/dev")).ok()?;
-            Some((link.to_string_lossy().into_owned(), table))
+            Some((namespace(*pid)?, table))
         };
-        let tables = ends.iter().filter_map(namespace);
+        let tables = ends.iter().filter_map(table);
         let interfaces = tables.flat_map(|(namespace, table)| {
             let own = table.lines().filter_map(packets).collect::<Vec<_>>();
             own.into_iter().map(move |(name, packets)| ((namespace.clone(), name), packets))
@@ -71,14 +75,14 @@ impl Counters {
     }
 
     /// The interfaces that at least half of so many packets passed since then.
-    fn passed(&self, before: &Counters, packets: u64) -> Vec<String> {
-        let moved = |(key, now): &(&(String, String), &u64)| {
-            now.saturating_sub(before.interfaces.get(*key).copied().unwrap_or(0)) * 2 >= packets
-        };
-        let passed = self.interfaces.iter().filter(moved).map(|((_, name), _)| plain(name));
-        let mut passed: Vec<String> = passed.collect();
-        passed.sort_unstable();
-        passed.dedup();
+    pub fn passed(&self, before: &Counters, packets: u64) -> Passed {
+        let mut passed = Passed::new();
+        for (key, now) in &self.interfaces {
+            if now.saturating_sub(before.interfaces.get(key).copied().unwrap_or(0)) * 2 >= packets {
+                let (namespace, name) = key.clone();
+                passed.entry(namespace).or_default().push(name);
+            }
+        }
         passed
     }
 
@@ -94,15 +98,19 @@ impl Counters {
         (helpers, used.into_iter().sum())
     }
 
-    /// The way of a connection to this target on the host or in a container that sent so many packets.
-    pub fn way(&self, before: &Counters, target: SocketAddr, transport: Transport, packets: u64) -> Way {
+    /// The way of a connection to this target on the host or in a container, past these interfaces.
+    pub fn way(&self, before: &Counters, target: SocketAddr, transport: Transport, passed: &Passed) -> Way {
         let (helpers, helper_cpu) = self.helped(before);
+        let mut interfaces: Vec<String> = passed.values().flatten().map(|name| plain(name)).collect();
+        interfaces.sort_unstable();
+        interfaces.dedup();
         Way {
             translation: conntrack::tracked()
                 .map(|all| translation(&all, target, transport))
                 .map_err(|error| error.to_string()),
             listener: listener(target, transport),
-            interfaces: self.passed(before, packets),
+            interfaces,
+            links: Vec::new(),
             helpers,
             helper_cpu,
         }
@@ -136,15 +144,36 @@ impl Way {
     }
 
     /// As it is recorded.
-    pub fn facts(&self) -> [(&'static str, String); 4] {
+    pub fn facts(&self) -> [(&'static str, String); 6] {
         let unknown = |why: &String| format!("unknown: {why}");
         [
             ("way", self.translation.as_ref().map_or_else(unknown, String::clone)),
             ("listener", self.listener.clone().unwrap_or_else(|| "none".to_owned())),
             ("interfaces", listed(&self.interfaces)),
+            ("mtu", self.of_links("mtu")),
+            ("offloads", self.of_links("offloads")),
             ("helpers", listed(&self.helpers)),
         ]
     }
+
+    fn of_links(&self, fact: &str) -> String {
+        let own = self.links.iter().filter(|(name, _)| name == fact);
+        let mut all: Vec<String> = own
+            .map(|(_, told)| {
+                let (name, value) = told.split_once(' ').unwrap_or((told, ""));
+                format!("{} {value}", plain(name))
+            })
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        listed(&all)
+    }
+}
+
+/// The network namespace of a process.
+pub(super) fn namespace(process: i32) -> Option<String> {
+    let link = fs::read_link(format!("/proc/{process}/ns/net")).ok()?;
+    Some(link.to_string_lossy().into_owned())
 }
 
 /// Names as a fact.
@@ -236,6 +265,7 @@ mod tests {
             translation: Ok(translation.to_owned()),
             listener: listener.map(str::to_owned),
             interfaces: interfaces.iter().map(|name| (*name).to_owned()).collect(),
+            links: Vec::new(),
             helpers: Vec::new(),
             helper_cpu: Nanos(0),
         }
@@ -266,6 +296,17 @@ mod tests {
         let unknown = Way { translation: Err("refused".into()), ..way(none, None, &["lo"]) };
         assert_eq!(unknown.fault(Path::Published), None);
         assert_eq!(unknown.facts()[0], ("way", "unknown: refused".to_owned()));
+    }
+
+    #[test]
+    fn interfaces_that_are_alike_in_name_and_value_are_told_once() {
+        let own = |(fact, told): (&str, &str)| (fact.to_owned(), told.to_owned());
+        let read =
+            [("mtu", "veth12ab 1500"), ("mtu", "veth00cd 1500"), ("mtu", "eth0 9000"), ("mtu", "eth0 1500")];
+        let way = Way { links: read.map(own).to_vec(), ..way("none", None, &["eth0", "veth"]) };
+        let facts = way.facts();
+        assert_eq!(facts[3], ("mtu", "eth0 1500,eth0 9000,veth 1500".to_owned()));
+        assert_eq!(facts[4], ("offloads", "none".to_owned()));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod conntrack;
 pub mod container;
 pub mod filesystem;
 pub mod identity;
+pub mod interface;
 pub mod limits;
 pub mod link;
 pub(crate) mod loop_device;

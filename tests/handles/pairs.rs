@@ -38,7 +38,23 @@ fn travelled(pair: &mut Pair<'_>, end: (Path, Service)) -> Way {
     // The same server again.
     pair.serve(end, &server).unwrap();
     assert_eq!(pair.target(), target, "{end:?}");
-    sent.unwrap_or_else(|why| panic!("{end:?}: travel: {why:?}")).1
+    let way = sent.unwrap_or_else(|why| panic!("{end:?}: travel: {why:?}")).1;
+    // Every interface was asked for both, each where it is.
+    for fact in ["mtu", "offloads"] {
+        let told: Vec<_> = way.facts().into_iter().filter(|(name, _)| *name == fact).collect();
+        let mut names: Vec<_> = told[0].1.split(',').map(|one| one.split_once(' ').unwrap().0).collect();
+        names.dedup();
+        assert!(names == way.interfaces && !told[0].1.contains("unknown"), "{end:?}: {way:?}");
+    }
+    way
+}
+
+/// The value of a fact about an interface.
+fn of_link(way: &Way, fact: &str, interface: &str) -> String {
+    let told = way.facts().into_iter().find(|(name, _)| *name == fact).unwrap().1;
+    let start = format!("{interface} ");
+    let own = told.split(',').find_map(|one| one.strip_prefix(&start));
+    own.unwrap_or_else(|| panic!("{fact} of {interface}: {told}")).to_owned()
 }
 
 /// The ways of a subject on these paths, by both protocols, to one container, or to two where some are in a
@@ -115,6 +131,11 @@ fn packets_to_docker_pass_its_bridge_its_rules_or_its_proxy() {
     for (path, way) in ways("docker", &paths) {
         let passed = |name: &str| way.interfaces.iter().any(|own| own.starts_with(name));
         assert!(passed("veth"), "{path:?}: {way:?}");
+        if path == Path::Bridge {
+            let known = std::fs::read_to_string("/sys/class/net/docker0/mtu").unwrap();
+            assert_eq!(of_link(&way, "mtu", "docker0"), known.trim());
+            assert!(of_link(&way, "offloads", "eth0").starts_with("rx tx tso gso"), "{way:?}");
+        }
         let is_proxied = matches!(path, Path::Published | Path::Published6);
         assert_eq!(way.helpers.contains(&"docker-proxy".to_owned()), is_proxied, "{path:?}: {way:?}");
         // Other tests may start helpers meanwhile.

@@ -173,6 +173,9 @@ fn a_path_that_is_half_as_fast_adds_the_time_of_a_gigabyte() {
         assert!((value(row, "path adds") / inside - 1.0).abs() < 0.1, "{table:?}");
         assert!((value(row, "rate up") * 2.0 * inside / 1e9 - 1.0).abs() < 0.1, "{table:?}");
     }
+    // One value for interfaces that are alike.
+    let last = &table.rows[0][table.columns.len() - 2..];
+    assert_eq!(last, ["1500", "eth0 tso gso,veth gso"].map(|told| Item::Text(told.to_owned())));
     assert!(ran.stdout.contains("added to a gigabyte to the server (1 at once): `bridge`"), "{ran}");
 }
 

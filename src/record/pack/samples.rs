@@ -111,6 +111,13 @@ fn clean_fact(name: &str, fact: &str, words: &mut Words) -> String {
     match name {
         "said" => words.given(Kind::Said, "said", fact),
         "interfaces" => interfaces(fact, words),
+        "mtu" | "offloads" => {
+            let cleaned = |one: &str| match one.split_once(' ') {
+                Some((name, value)) => format!("{} {}", interface(name, words), words.told(value)),
+                None => words.told(one),
+            };
+            fact.split(',').map(cleaned).collect::<Vec<_>>().join(",")
+        }
         "way" | "resolver" => {
             let is_address =
                 |word: &str| word.parse::<SocketAddr>().is_ok() || word.parse::<IpAddr>().is_ok();
@@ -157,6 +164,8 @@ mod tests {
             clean_fact("interfaces", "docker0,lo,veth,wg-acme", &mut own),
             "docker0,lo,veth,interface1"
         );
+        assert_eq!(clean_fact("mtu", "eth0 1500,wg-acme 1420", &mut own), "eth0 1500,interface1 1420");
+        assert_eq!(clean_fact("offloads", "lo rx tso,wg-acme none", &mut own), "lo rx tso,interface1 none");
         assert_eq!(
             clean_fact("way", "dnat [fd00::2]:70 snat 10.0.0.1", &mut own),
             "dnat address1 snat address2"

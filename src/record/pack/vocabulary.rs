@@ -40,7 +40,7 @@ const SAID: &str = "aligned all architecture as attached backend bare batches be
      capabilities cgroup cgroup_ns client client_cpu clone connect connections connections_took connects cpu cpus create created daemon data directories \
      down_bytes down_took driver drop empty engine engine_cpu enter environment equalised every exec execed execute exit first fixed_work floor forked gone \
      graph helper_cpu helpers huge_pages indirect_branch installed interfaces ipc json kernel kernel_command_line laid launch length lifecycle limit \
-     listener load log look lost made main make maker manager map measured mnt monitor names namespace network no_new_privs none one open ordinary overlay \
+     listener load log look lost made main make maker manager map measured mnt monitor mtu names namespace network no_new_privs none offloads one open ordinary overlay \
      own pack period_cpu periods pid pieces pilot pinned pivot plan port ports private processes published queries quota quota_burst quota_period ready \
      remove removed resolver returned root root_durability rootless samples seccomp seccomp_filters seccomp_instructions server server_cpu serving session \
      set snapshotter socket spawn start step stop stopped storage store_bypass streams system threads throttled throttled_time trip trips turns uid umask \

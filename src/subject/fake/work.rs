@@ -85,7 +85,9 @@ fn streams(path: &str, time: f64, rng: &mut Rng) -> Done {
     ];
     Done {
         results: results.map(|(name, value)| (name.to_owned(), value)).to_vec(),
-        notes: vec![("way".to_owned(), "none".to_owned())],
+        notes: [("way", "none"), ("mtu", "eth0 1500,veth 1500"), ("offloads", "eth0 tso gso,veth gso")]
+            .map(|(name, fact)| (name.to_owned(), fact.to_owned()))
+            .to_vec(),
         ..Done::default()
     }
 }

@@ -15,6 +15,7 @@
 //! | `program CPU DIRECTORY COUNT NAME=VALUE… WORD…` | `server_pid`, `servers` |
 //! | `usage` | `server_cpu`, `client_cpu` |
 //! | `end` | |
+//! | `links INTERFACE…` | notes `mtu` and `offloads` of each |
 //!
 //! Times are in nanoseconds. Options follow in any order: `cpu=N` binds the server or the client to a CPU,
 //! `seed=N` chooses the bytes of streams, `patience=NANOS` is how long to wait for an answer, `mine` says that
@@ -41,7 +42,7 @@ use crate::load::server::{Protocol, Server};
 use crate::load::streams::{self, Direction};
 use crate::load::{Limit, Receive, Target, Whose, connects, trips};
 use crate::outcome::{Failure, FailureClass, OrEnvironment};
-use crate::sys::{affinity, own_time};
+use crate::sys::{affinity, interface, own_time};
 use crate::units::Nanos;
 
 /// An order: from its words to its results.
@@ -59,6 +60,7 @@ static ORDERS: &[(&str, Order)] = &[
         servers::end();
         Ok(())
     }),
+    ("links", links),
     ("resolver", names::resolver),
     ("names", names::names),
     ("queries", names::queries),
@@ -249,5 +251,12 @@ fn streams(asked: &Asked<'_>, report: &mut Report<'_, '_>) -> Result<(), Failure
 fn usage(_: &Asked<'_>, report: &mut Report<'_, '_>) -> Result<(), Failure> {
     report.result("server_cpu", servers::cpu()?.0);
     report.result("client_cpu", own_time::process_cpu() as i64);
+    Ok(())
+}
+
+fn links(asked: &Asked<'_>, report: &mut Report<'_, '_>) -> Result<(), Failure> {
+    for (fact, told) in asked.words.iter().skip(1).flat_map(|name| interface::facts(name)) {
+        report.note(fact, told);
+    }
     Ok(())
 }

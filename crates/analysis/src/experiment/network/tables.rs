@@ -23,6 +23,8 @@ struct Shown {
     exchange: fn(&Setting) -> String,
     /// More metrics, with their headings and units.
     more: &'static [(&'static str, &'static str, Unit)],
+    /// Facts about the interfaces, next to their names, with their headings.
+    links: &'static [(&'static str, &'static str)],
     /// When what paths add does not matter: from this share, and the most that a path adds.
     small: fn(&str, f64) -> String,
 }
@@ -34,6 +36,7 @@ static LATENCY: Shown = Shown {
     of: "a round trip",
     exchange: message,
     more: &[("connect", "connect", Unit::Seconds), ("helpers' CPU", "helper_cpu", Unit::Seconds)],
+    links: &[],
     small: |share, longer| {
         let longer = Unit::Seconds.format(longer);
         format!(
@@ -55,6 +58,7 @@ static THROUGHPUT: Shown = Shown {
         ("server's CPU", "server_cpu", Unit::Seconds),
         ("helpers' CPU", "helper_cpu", Unit::Seconds),
     ],
+    links: &[("MTU", "mtu"), ("offloads", "offloads")],
     small: |share, longer| {
         let slower = Unit::BytesPerSecond.format(1e9 / longer);
         format!(
@@ -89,6 +93,7 @@ static HTTP: Shown = Shown {
         ("helpers' CPU", "helper_cpu", Unit::Seconds),
         ("failed", "failed", Unit::Count),
     ],
+    links: &[],
     small: |share, longer| {
         let longer = Unit::Seconds.format(longer);
         format!(
@@ -122,22 +127,28 @@ fn table(shown: &Shown, view: &View<'_>) -> Option<ExperimentTable> {
     if rows.is_empty() {
         return None;
     }
-    let texts = |names: [&str; 3]| names.map(Column::of_texts);
     let first = [shown.heading, "path adds", "kernel's part"].map(|name| (name, Unit::Seconds));
     let values = first.into_iter().chain(shown.more.iter().map(|(heading, _, unit)| (*heading, *unit)));
-    let mut columns = texts(["subject", "path", "exchange"]).to_vec();
+    let mut columns = ["subject", "path", "exchange"].map(Column::of_texts).to_vec();
     columns.extend(values.map(|(name, unit)| Column::of_values(name, unit)));
-    columns.extend(texts(["translation", "listener", "interfaces"]));
-    let notes = [
+    columns.extend(["translation", "listener", "interfaces"].map(Column::of_texts));
+    columns.extend(shown.links.iter().map(|(heading, _)| Column::of_texts(heading)));
+    let mut notes = vec![
         "medians over rounds; `path adds` is the difference from the same exchange inside \
          one network namespace of the same subject, round by round; all with their 95 % intervals",
         "kernel's part: what the floor's path adds, a bridge and a veth pair without address translation, filters and proxies; for published ports too",
         "translation, listener and interfaces are read back while the packets pass, on the host and at both ends",
     ];
+    if !shown.links.is_empty() {
+        notes.push(
+            "MTU and offloads are those of the interfaces, by their names for `ethtool`: checksums received (`rx`) and sent \
+             (`tx`), segmentation (`tso`, `gso`) and `gro`",
+        );
+    }
     let summary = summary(shown, view, &cells);
     Some(ExperimentTable {
         rows,
-        notes: notes.map(str::to_owned).to_vec(),
+        notes: notes.into_iter().map(str::to_owned).collect(),
         summary,
         ..ExperimentTable::new(shown.name, "paths", shown.title.to_owned(), columns)
     })
@@ -179,7 +190,18 @@ fn row(shown: &Shown, view: &View<'_>, cell: usize) -> Vec<Item> {
     ];
     row.extend(shown.more.iter().filter_map(|(_, name, _)| view.metric_index(cell, name)).map(value));
     row.extend(["way", "listener", "interfaces"].map(fact));
+    row.extend(shown.links.iter().map(|(_, name)| match fact(name) {
+        Item::Text(told) => Item::Text(alike(&told).unwrap_or(told)),
+        other => other,
+    }));
     row
+}
+
+/// The value of interfaces that all have the same.
+fn alike(told: &str) -> Option<String> {
+    let mut values = told.split(',').map(|one| one.split_once(' ').map(|(_, value)| value));
+    let first = values.next()??;
+    values.all(|value| value == Some(first)).then(|| first.to_owned())
 }
 
 /// The floor's cell on the same path, for layers above it; packets to a published port pass a bridge too.
