@@ -117,6 +117,17 @@ const fn throttled(metric: &'static str, differs: &'static str) -> Same {
     }
 }
 
+const REQUESTS: Same = Same {
+    setting: is_the_published_web_load,
+    conditions: "`http` with `clients=published`, through a published port or on the host's network",
+    ..value(
+        "http",
+        "rate",
+        "the published server is a program for Node.js, in different versions natively and in containers; this one is dunnage's unless \
+         you name another",
+    )
+};
+
 const RULES: &[Rule] = &[
     rule("start", |one| one.is_derived(), Counterpart::None(DERIVED)),
     rule("start", is_spread, Counterpart::None("a spread over repetitions; dunnage shows intervals")),
@@ -171,7 +182,12 @@ const RULES: &[Rule] = &[
     rule("nested", everything, Counterpart::NoneYet("nested")),
     rule("disk_write", everything, Counterpart::NoneYet("disk")),
     rule("layers", everything, Counterpart::NoneYet("layers")),
-    rule("http", everything, Counterpart::NoneYet("http")),
+    rule("http", |one| one.condition("endpoint") == Some("network"), Counterpart::Metric(REQUESTS)),
+    rule(
+        "http",
+        everything,
+        Counterpart::None("dunnage gives how much longer such a request takes than an empty one, not a rate"),
+    ),
 ];
 
 fn everything(_: &Number) -> bool {
@@ -206,6 +222,13 @@ fn is_the_loop(number: &Number, setting: &str) -> bool {
     let turns = number.condition("iters").unwrap_or_default();
     let words = |text: &str| setting.split(|c: char| !c.is_alphanumeric()).any(|word| word == text);
     words("bash") && words(turns)
+}
+
+fn is_the_published_web_load(number: &Number, setting: &str) -> bool {
+    let is_on_host = number.subject == "bare" || number.subject.contains("net=host");
+    let path = if is_on_host { "path=inside" } else { "path=published" };
+    let has = |wanted: &str| setting.split(';').any(|part| part == wanted);
+    has(path) && (has("clients=published") || has("clients=32/400"))
 }
 
 /// Keys that are not in the setting have the published values.

@@ -269,6 +269,7 @@ impl Number {
             "%" => (Unit::Share, 0.01),
             "ratio" => (Unit::Ratio, 1.0),
             "count" => (Unit::Count, 1.0),
+            "req/s" => (Unit::PerSecond, 1.0),
             _ => return None,
         };
         Some((unit, value * factor))
