@@ -33,6 +33,7 @@ pub struct Lookup<'a> {
     _address: Option<Held<Ipv4Addr>>,
     resolver: SocketAddr,
     is_engine: bool,
+    need: Need,
     /// Of server and client.
     cpus: [usize; 2],
     /// When it was begun, in clock ticks after boot.
@@ -85,7 +86,7 @@ impl<'a> Lookup<'a> {
         let request = ContainerRequest { resolver: is_engine.then_some(own), ..joining(joint) };
         let client = begun(subject, request, run)?;
         let peer = None;
-        Ok(Lookup { client, server, peer, network, _address: held, resolver, is_engine, cpus, since })
+        Ok(Lookup { client, server, peer, network, _address: held, resolver, is_engine, need, cpus, since })
     }
 
     /// Starts another container on the network that was made for the client, which resolves its name from now on.
@@ -105,7 +106,10 @@ impl<'a> Lookup<'a> {
         let [resolver, count, nanos] = [self.resolver.to_string(), count.to_string(), takes.0.to_string()];
         let file = format!("file={FILE}");
         let mut words = vec!["names", which, &resolver, &count, &nanos];
-        words.extend(self.is_engine.then_some(&*file));
+        if self.is_engine {
+            words.push(&file);
+            words.extend((self.need == Need::Names).then_some("engine"));
+        }
         let peer = match &mut self.peer {
             None => Vec::new(),
             Some(peer) => {

@@ -1,8 +1,10 @@
 //! The orders about HTTP, through the channel of a container.
 
+use std::process::Command;
+
 use ::dunnage::outcome::{Abort, FailureClass};
 
-use crate::dunnage::{Dunnage, finished};
+use crate::dunnage::{Dunnage, Ran, finished};
 use crate::support::{Need, lacks};
 use crate::{ends, named, result, run_in, service, subject, work};
 
@@ -58,7 +60,7 @@ const PROGRAM: &str = r#"
 use IO::Socket::INET;
 $SIG{CHLD} = 'IGNORE';
 die "no answer today\n" if $ENV{BROKEN};
-my $server = IO::Socket::INET->new(LocalPort => 3217, Listen => 50, ReuseAddr => 1) or die $!;
+my $server = IO::Socket::INET->new(LocalPort => $ARGV[0], Listen => 50, ReuseAddr => 1) or die $!;
 while (my $client = $server->accept) {
     next if fork;
     $client->autoflush(1);
@@ -67,47 +69,92 @@ while (my $client = $server->accept) {
 }
 "#;
 
-#[test]
-fn a_program_of_the_users_serves_on_every_path_and_leaves_nothing() {
-    const TEST: &str = "a_program_of_the_users_serves_on_every_path_and_leaves_nothing";
-    let place = tempfile::tempdir().unwrap();
+/// The program as a service at this port, for one round. Returns how the run ended, and the requests a second of each
+/// sample with its setting.
+fn serves(subject: &str, port: u16, more: &str) -> (Ran, Vec<(String, f64)>) {
+    let (dunnage, place) = (Dunnage::new(), tempfile::tempdir().unwrap());
     let script = place.path().join("serve.pl");
     std::fs::write(&script, PROGRAM).unwrap();
-    let mut subjects = vec!["bare"];
-    subjects.extend((!lacks(TEST, Need::Root)).then_some("floor"));
-    subjects.extend((!lacks(TEST, Need::Docker)).then_some("docker"));
-    subjects.extend((!lacks(TEST, Need::Podman)).then_some("podman"));
-    let mounts: String = ["/usr", "/lib", "/lib64", &place.path().to_string_lossy()]
-        .iter()
-        .filter(|path| std::path::Path::new(path).exists())
-        .map(|path| format!("--mount {path}:{path}:ro "))
-        .collect();
-    let run = |subject: &str, more: &str| {
-        let dunnage = Dunnage::new();
-        let words = format!(
-            "run http -s {subject} --no-vary --rounds 1 --port 3217 {mounts} {more} --set clients=2/4 --set rate=100 \
-             --set time=50ms -o DIR"
-        );
-        let command = format!("/usr/bin/perl {}", script.display());
-        let mut process = dunnage.command(&words);
-        let ran = finished(process.args(["--cmd", &command]).output().unwrap());
-        let csv = dunnage.run("report DIR --format csv");
-        (ran, csv.stdout)
-    };
-    for subject in subjects {
-        let (ran, csv) = run(subject, "");
-        assert_eq!(ran.code, 0, "{subject}: {ran}");
-        let served = csv.lines().filter(|line| line.contains(",rate,"));
-        let rates: Vec<f64> =
-            served.filter_map(|line| line.split(',').find_map(|cell| cell.parse().ok())).collect();
-        assert!(!rates.is_empty() && rates.iter().all(|rate| *rate > 0.0), "{subject}: {csv}");
-        let (ran, _) = run(subject, "--env BROKEN=1");
-        assert!(ran.to_string().contains("no answer today"), "{subject}: {ran}");
-    }
+    let mounts = ["/usr", "/lib", "/lib64", &place.path().to_string_lossy()];
+    let mounts = mounts.iter().filter(|path| std::path::Path::new(path).exists());
+    let mounts: String = mounts.map(|path| format!("--mount {path}:{path}:ro ")).collect();
+    let words = format!(
+        "run http -s {subject} --no-vary --rounds 1 --port {port} {mounts} {more} --set clients=2/4 --set rate=100 \
+         --set time=50ms -o DIR"
+    );
+    let command = format!("/usr/bin/perl {} {port}", script.display());
+    let ran = finished(dunnage.command(&words).args(["--cmd", &command]).output().unwrap());
+    let csv = dunnage.run("report DIR --format csv").stdout;
+    let rates = csv.lines().filter(|line| line.contains(",rate,")).filter_map(|line| {
+        let value = line.split_once(",measured,")?.0.rsplit(',').next()?;
+        Some((line.to_owned(), value.parse().ok()?))
+    });
+    let rates = rates.collect();
     let left = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
         let words = std::fs::read(entry.ok()?.path().join("cmdline")).ok()?;
         let words = String::from_utf8_lossy(&words).into_owned();
         words.contains(&*script.to_string_lossy()).then_some(words)
     });
-    assert_eq!(left.collect::<Vec<_>>(), [""; 0]);
+    assert_eq!(left.collect::<Vec<_>>(), [""; 0], "{ran}");
+    (ran, rates)
+}
+
+#[test]
+fn a_program_of_the_users_serves_on_every_path_and_leaves_nothing() {
+    const TEST: &str = "a_program_of_the_users_serves_on_every_path_and_leaves_nothing";
+    const PATHS: [&str; 3] = ["inside", "bridge", "published"];
+    let engines = [
+        ("floor", &PATHS[..2], Need::Root),
+        ("docker", &PATHS, Need::Docker),
+        ("podman", &PATHS, Need::Podman),
+    ];
+    let has = |(_, _, need): &(&str, &[&str], Need)| !lacks(TEST, *need);
+    let all = [("bare", &PATHS[..1])]
+        .into_iter()
+        .chain(engines.into_iter().filter(has).map(|(one, paths, _)| (one, paths)));
+    for (subject, paths) in all {
+        let (ran, rates) = serves(subject, 3217, "");
+        assert_eq!(ran.code, 0, "{subject}: {ran}");
+        assert!(rates.iter().all(|(_, rate)| *rate > 0.0), "{subject}: {rates:?}: {ran}");
+        for path in paths {
+            let is_it = |(line, _): &(String, f64)| line.contains(&format!("path={path};"));
+            assert!(rates.iter().any(is_it), "{subject} {path}: {rates:?}: {ran}");
+        }
+        let (ran, rates) = serves(subject, 3217, "--env BROKEN=1");
+        assert!(rates.is_empty() && ran.to_string().contains("no answer today"), "{subject}: {ran}");
+    }
+}
+
+/// A rule of the host's firewall that drops what goes to this port.
+struct Dropped(u16);
+
+impl Dropped {
+    fn rule(&self, change: &str) -> bool {
+        let port = self.0.to_string();
+        let words = [change, "OUTPUT", "-p", "tcp", "--dport", &port, "-j", "DROP"];
+        Command::new("iptables").args(words).output().is_ok_and(|said| said.status.success())
+    }
+}
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.rule("-D");
+    }
+}
+
+#[test]
+fn a_firewall_rule_in_the_way_of_one_path_leaves_the_others_their_values() {
+    const TEST: &str = "a_firewall_rule_in_the_way_of_one_path_leaves_the_others_their_values";
+    if lacks(TEST, Need::Docker) {
+        return;
+    }
+    let dropped = Dropped(3219);
+    assert!(dropped.rule("-I"));
+    let (ran, rates) = serves("docker", 3219, "--set path=inside --set path=bridge --timeout 4");
+    assert_eq!(ran.code, 6, "{ran}");
+    assert!(
+        !rates.is_empty() && rates.iter().all(|(line, _)| line.contains("path=inside")),
+        "{rates:?}: {ran}"
+    );
+    assert!(ran.to_string().contains("timeout"), "{ran}");
 }

@@ -10,8 +10,8 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
-use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{connect, sockopt};
 
@@ -151,7 +151,16 @@ impl<'a> Client<'a> {
         let wait = Duration::from_nanos(until.since(clock::now()).0.max(0) as u64);
         let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
         events.clear();
-        match epoll::wait(&self.epoll, spare_capacity(events), Some(&wait)) {
+        let mut at_once = None;
+        if until < look {
+            // The wait of epoll is in milliseconds, and requests would be late by half of one.
+            match poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&wait)) {
+                Err(Errno::INTR) => {}
+                waited => drop(waited?),
+            }
+            at_once = Some(Timespec { tv_sec: 0, tv_nsec: 0 });
+        }
+        match epoll::wait(&self.epoll, spare_capacity(events), Some(at_once.as_ref().unwrap_or(&wait))) {
             Err(Errno::INTR) => {}
             waited => drop(waited?),
         }

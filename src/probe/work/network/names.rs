@@ -8,7 +8,7 @@ use super::{Asked, Report, begin, malformed};
 use crate::load::dns::server::Resolver;
 use crate::load::dns::{self, Which};
 use crate::load::{Target, Whose};
-use crate::outcome::Failure;
+use crate::outcome::{Failure, FailureClass};
 
 /// Where resolvers that a file names listen.
 const PORT: u16 = 53;
@@ -39,13 +39,18 @@ pub fn names(asked: &Asked<'_>, report: &mut Report<'_, '_>) -> Result<(), Failu
 }
 
 /// The resolver to ask. One that a file names must be dunnage's or on this machine, so that no query is sent to
-/// others.
+/// others. With `engine`, it must be the engine's.
 fn target(asked: &Asked<'_>, index: usize) -> Result<Target, Failure> {
     let own = asked.address(index)?;
     let address = match asked.option("file") {
         None => own,
         Some(file) => SocketAddr::new(dns::resolver_in(Path::new(file))?, PORT),
     };
+    if address == own && asked.option("engine").is_some() {
+        let reason = "the engine gives programs on its network dunnage's resolver in place of its own, which cannot \
+                      be measured then; podman does so before 4.4.3";
+        return Err(Failure::new(FailureClass::Unsupported, reason));
+    }
     let whose = if address == own { Whose::User } else { Whose::Run };
     Target::new(&address.to_string(), whose)
 }
