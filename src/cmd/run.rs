@@ -10,8 +10,9 @@ use super::request::{self, Asked};
 use super::{pilot, report, trial};
 use crate::cli::{self, Outcome};
 use crate::exit::{self, Special};
+use crate::outcome::FailureClass;
 use crate::plan::{Cell, Plan, Rounds};
-use crate::record::{self, Environment, Recorded, Series};
+use crate::record::{self, Cause, Environment, Recorded, Series};
 use crate::report::text::{in_shell, listed, quoted};
 use crate::runner::Ending;
 use crate::session::{Leftovers, Session};
@@ -172,7 +173,7 @@ fn completeness(recorded: &Recorded) -> i32 {
 }
 
 /// Subjects that were named or found working but gave no value, and those that lost most of their samples and have too few for
-/// verdicts while others have enough.
+/// verdicts while others have enough. Of the others, settings in which every sample failed.
 fn missing(recorded: &Recorded) -> String {
     let Recorded { plan, series, environment, .. } = recorded;
     let taken = |(cell, series): (&Cell, &Series)| {
@@ -182,6 +183,13 @@ fn missing(recorded: &Recorded) -> String {
     };
     let cells: Vec<_> = plan.cells.iter().zip(series).map(taken).collect();
     let any_has_enough = cells.iter().any(|(_, taken, _, needed)| taken >= needed);
+    // What an engine lacks is not missing.
+    let has_failed = |cell: usize| {
+        recorded.failures.iter().filter(|row| row.cell == cell).any(
+            |row| matches!(&row.cause, Cause::Failed(failure) if failure.class != FailureClass::Unsupported),
+        )
+    };
+    let whole = |cell: usize| format!("all {} samples of {}", cells[cell].2, plan.named(cell));
     let told = |name: &String| {
         let own = cells.iter().filter(|(subject, ..)| plan.subjects[*subject].label == *name);
         let (mut all, mut planned, mut lacks) = (0, 0, false);
@@ -189,16 +197,21 @@ fn missing(recorded: &Recorded) -> String {
             (all, planned, lacks) = (all + taken, planned + rounds, lacks || taken < needed);
         }
         let few = 2 * all < planned && lacks && any_has_enough;
+        let lost = |index: &usize| {
+            let (subject, taken, rounds, _) = cells[*index];
+            plan.subjects[subject].label == *name && taken == 0 && rounds > 0 && has_failed(*index)
+        };
         match all {
-            0 if planned > 0 => Some(format!("all {planned} samples of `{name}`")),
-            0 => environment
-                .unavailable
-                .contains_key(name)
-                .then(|| format!("`{name}`, which is not available")),
-            _ => few.then(|| format!("{} of {planned} samples of `{name}`", planned - all)),
+            0 if planned > 0 => vec![format!("all {planned} samples of `{name}`")],
+            0 if environment.unavailable.contains_key(name) => {
+                vec![format!("`{name}`, which is not available")]
+            }
+            0 => Vec::new(),
+            _ if few => vec![format!("{} of {planned} samples of `{name}`", planned - all)],
+            _ => (0..cells.len()).filter(lost).map(whole).collect(),
         }
     };
     let found = (0..plan.subjects.len()).filter(|one| plan.is_original(*one));
     let found = found.map(|one| &plan.subjects[one].label);
-    listed(distinct(environment.asked.iter().chain(found)).into_iter().filter_map(told), "; ")
+    listed(distinct(environment.asked.iter().chain(found)).into_iter().flat_map(told), "; ")
 }
