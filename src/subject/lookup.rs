@@ -17,8 +17,8 @@ use crate::resource::address::address;
 use crate::sys::process;
 use crate::units::Nanos;
 
-/// Where programs expect to find their resolver.
-const FILE: &str = "/etc/resolv.conf";
+/// Whom programs ask, and that it must be the engine's own resolver.
+const OF_THE_ENGINE: [&str; 2] = ["file=/etc/resolv.conf", "engine"];
 /// The port of resolvers.
 const PORT: u16 = 53;
 
@@ -32,8 +32,8 @@ pub struct Lookup<'a> {
     network: Option<Held<Made>>,
     _address: Option<Held<Ipv4Addr>>,
     resolver: SocketAddr,
-    is_engine: bool,
-    need: Need,
+    /// What tells the client whom to ask; nothing for dunnage's resolver.
+    asks: &'static [&'static str],
     /// Of server and client.
     cpus: [usize; 2],
     /// When it was begun, in clock ticks after boot.
@@ -86,7 +86,12 @@ impl<'a> Lookup<'a> {
         let request = ContainerRequest { resolver: is_engine.then_some(own), ..joining(joint) };
         let client = begun(subject, request, run)?;
         let peer = None;
-        Ok(Lookup { client, server, peer, network, _address: held, resolver, is_engine, need, cpus, since })
+        let asks = match (is_engine, need) {
+            (false, _) => &[],
+            (true, Need::Names) => &OF_THE_ENGINE[..],
+            (true, _) => &OF_THE_ENGINE[..1],
+        };
+        Ok(Lookup { client, server, peer, network, _address: held, resolver, asks, cpus, since })
     }
 
     /// Starts another container on the network that was made for the client, which resolves its name from now on.
@@ -104,12 +109,8 @@ impl<'a> Lookup<'a> {
     /// Has the client resolve names, which takes this long.
     pub fn names(&mut self, (which, count): (&str, u64), takes: Nanos) -> Result<(Answer, Helpers), Abort> {
         let [resolver, count, nanos] = [self.resolver.to_string(), count.to_string(), takes.0.to_string()];
-        let file = format!("file={FILE}");
         let mut words = vec!["names", which, &resolver, &count, &nanos];
-        if self.is_engine {
-            words.push(&file);
-            words.extend((self.need == Need::Names).then_some("engine"));
-        }
+        words.extend(self.asks);
         let peer = match &mut self.peer {
             None => Vec::new(),
             Some(peer) => {

@@ -315,9 +315,8 @@ impl<'a> Pair<'a> {
             (Path::Inside, _) => (Ipv4Addr::LOCALHOST, port).into(),
             (_, Some(at)) => {
                 let mut own = self.server.ports()?;
-                own.retain(|one| one.inside == port);
-                // An engine may name another address of its own choice, but the other protocol is another path.
-                own.retain(|one| one.host.is_ipv4() == at.is_ipv4());
+                // An engine may name another address of its own choice, but the other IP version is another path.
+                own.retain(|one| one.inside == port && one.host.is_ipv4() == at.is_ipv4());
                 let found = own.iter().find(|one| one.host.ip() == at).or(own.first()).copied();
                 let reason = || Failure::environment("the engine does not say where the port is published");
                 found.ok_or_else(reason)?.host

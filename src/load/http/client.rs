@@ -149,18 +149,17 @@ impl<'a> Client<'a> {
         let look = Stamp(self.looked.0 + LOOK);
         let until = self.free.peek().map_or(look, |Reverse((due, _))| look.min(*due));
         let wait = Duration::from_nanos(until.since(clock::now()).0.max(0) as u64);
-        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+        let mut wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
         events.clear();
-        let mut at_once = None;
         if until < look {
-            // The wait of epoll is in milliseconds, and requests would be late by half of one.
+            // The wait of epoll is in whole milliseconds, and requests would be late by up to one.
             match poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&wait)) {
                 Err(Errno::INTR) => {}
                 waited => drop(waited?),
             }
-            at_once = Some(Timespec { tv_sec: 0, tv_nsec: 0 });
+            wait = Timespec { tv_sec: 0, tv_nsec: 0 };
         }
-        match epoll::wait(&self.epoll, spare_capacity(events), Some(at_once.as_ref().unwrap_or(&wait))) {
+        match epoll::wait(&self.epoll, spare_capacity(events), Some(&wait)) {
             Err(Errno::INTR) => {}
             waited => drop(waited?),
         }

@@ -20,7 +20,8 @@
 //! Times are in nanoseconds. Options follow in any order: `cpu=N` binds the server or the client to a CPU,
 //! `seed=N` chooses the bytes of streams, `patience=NANOS` is how long to wait for an answer, `mine` says that
 //! the target is the user's own, `delay=NANOS` has a resolver wait before each answer, `file=PATH` has the
-//! resolver asked that this file names, which must be another one with `engine`, `name=NAME` has this name resolved, which has `address=ADDRESS`.
+//! resolver asked that this file names, which with `engine` must not be the given one, `name=NAME` has this name
+//! resolved, which has `address=ADDRESS`.
 //!
 //! `load` and `answers` are about HTTP; what their results are is said at [`Done`](crate::load::http::Done), and
 //! the names of failures are [`Wrong::ALL`](crate::load::http::Wrong::ALL). `rate=N` requests a second make an open

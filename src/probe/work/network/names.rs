@@ -47,8 +47,8 @@ fn target(asked: &Asked<'_>, index: usize) -> Result<Target, Failure> {
         Some(file) => SocketAddr::new(dns::resolver_in(Path::new(file))?, PORT),
     };
     if address == own && asked.option("engine").is_some() {
-        let reason = "the engine gives programs on its network dunnage's resolver in place of its own, which cannot \
-                      be measured then; podman does so before 4.4.3";
+        let reason = "the engine gives programs on its network dunnage's resolver in place of its own, so its own \
+                      cannot be measured; podman does so before 4.4.3";
         return Err(Failure::new(FailureClass::Unsupported, reason));
     }
     let whose = if address == own { Whose::User } else { Whose::Run };
