@@ -8,13 +8,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::pair::{begun, cpus, joining, order, pinned, result};
 use super::treatment::Network;
-use super::way::{Counters, listed};
+use super::way::{Counters, Helping, listed};
 use super::{Container, ContainerRequest, Joint, Layer, Made, Need, RunContext, Subject, Wish, kind_of};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::Answer;
 use crate::resource::Held;
 use crate::resource::address::address;
-use crate::sys::process;
 use crate::units::Nanos;
 
 /// Whom programs ask, and that it must be the engine's own resolver.
@@ -36,8 +35,7 @@ pub struct Lookup<'a> {
     asks: &'static [&'static str],
     /// Of server and client.
     cpus: [usize; 2],
-    /// When it was begun, in clock ticks after boot.
-    since: u64,
+    helping: Helping,
 }
 
 /// Programs of an engine that carried or answered queries.
@@ -62,7 +60,7 @@ impl<'a> Lookup<'a> {
         if !about.offers.contains(&need) {
             return Err(Failure::new(FailureClass::Unsupported, need.lacking()).into());
         }
-        let (since, cpus) = (process::now(), cpus()?);
+        let (helping, cpus) = (Helping::begin(subject), cpus()?);
         let is_joined = need == Need::Names || about.expected.network == Network::Loopback;
         let network = is_joined.then(|| subject.make(Wish::Network, run)).transpose()?;
         let joint = network.as_ref().and_then(|network| network.joint());
@@ -91,7 +89,7 @@ impl<'a> Lookup<'a> {
             (true, Need::Names) => &OF_THE_ENGINE[..],
             (true, _) => &OF_THE_ENGINE[..1],
         };
-        Ok(Lookup { client, server, peer, network, _address: held, resolver, asks, cpus, since })
+        Ok(Lookup { client, server, peer, network, _address: held, resolver, asks, cpus, helping })
     }
 
     /// Starts another container on the network that was made for the client, which resolves its name from now on.
@@ -120,9 +118,9 @@ impl<'a> Lookup<'a> {
             }
         };
         words.extend(peer.iter().map(String::as_str));
-        let before = Counters::read(&[], self.since);
+        let before = Counters::read(&[], self.helping);
         let answer = self.client.ask(&order(&words, self.cpus[1], takes))?;
-        let (names, cpu) = Counters::read(&[], self.since).helped(&before);
+        let (names, cpu) = Counters::read(&[], self.helping).helped(&before);
         Ok((answer, Helpers { names: listed(&names), cpu }))
     }
 

@@ -7,7 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::treatment::Network;
-use super::way::{self, Counters, Passed, Way};
+use super::way::{self, Counters, Helping, Passed, Way};
 use super::{
     Container, ContainerRequest, Joint, Made, Mount, Path, Port, Resident, RunContext, Subject, Transport,
     Wish, Work, addresses,
@@ -15,7 +15,7 @@ use super::{
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{Answer, Done};
 use crate::resource::Held;
-use crate::sys::{affinity, clock, interface, process};
+use crate::sys::{affinity, clock, interface};
 use crate::units::Nanos;
 
 /// The name of the probe's work.
@@ -109,8 +109,7 @@ pub struct Pair<'a> {
     network: Option<Held<Made>>,
     /// The CPUs of server and client.
     cpus: [usize; 2],
-    /// When it was begun, in clock ticks after boot.
-    since: u64,
+    helping: Helping,
     subject: &'a dyn Subject,
     host: &'a dyn Subject,
     run: &'a RunContext,
@@ -189,7 +188,7 @@ impl<'a> Pair<'a> {
         if let Some((path, _)) = ends.iter().find(|(path, _)| !offers.contains(&path.need())) {
             return Err(Failure::new(FailureClass::Unsupported, path.need().lacking()).into());
         }
-        let since = process::now();
+        let helping = Helping::begin(subject);
         let cpus = cpus()?;
         let is_joined = ends.iter().any(|(path, _)| is_joined(subject, *path));
         let network = is_joined.then(|| subject.make(Wish::Network, run)).transpose()?;
@@ -216,7 +215,7 @@ impl<'a> Pair<'a> {
             program: addition.port,
             network,
             cpus,
-            since,
+            helping,
             subject,
             host,
             run,
@@ -360,7 +359,7 @@ impl<'a> Pair<'a> {
         let mut ends = vec![self.server.first_process()?, self.client().first_process()?];
         // What else happens on the host does not concern packets that stay in one namespace.
         ends.extend((self.path != Path::Inside).then_some(std::process::id() as i32));
-        Ok(Counters::read(&ends, self.since))
+        Ok(Counters::read(&ends, self.helping))
     }
 
     /// Carries out `work`, which returns how many packets it sent, and says which way they went. A way that

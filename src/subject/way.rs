@@ -8,14 +8,26 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Path, Transport};
+use super::{Path, Subject, Transport, kind_of};
 use crate::sys::conntrack::{self, Tracked};
 use crate::sys::{clock, process};
 use crate::units::Nanos;
 
-/// Programs that carry packets or answer names for containers, by the beginning of their names.
-const HELPERS: [&str; 7] =
-    ["docker-proxy", "rootlessport", "pasta", "passt", "slirp4netns", "conmon", "aardvark-dns"];
+/// Which processes may work for a subject's network: its engine's programs, since containers were begun.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Helping {
+    names: &'static [&'static str],
+    /// In clock ticks after boot.
+    since: u64,
+}
+
+impl Helping {
+    /// From now on.
+    pub fn begin(subject: &dyn Subject) -> Helping {
+        let names = kind_of(&subject.about().spec).map_or(&[][..], |kind| kind.helpers);
+        Helping { names, since: process::now() }
+    }
+}
 
 /// Interfaces by their network namespace.
 pub(super) type Passed = BTreeMap<String, Vec<String>>;
@@ -48,9 +60,8 @@ pub struct Way {
 }
 
 impl Counters {
-    /// Of the network namespaces of these processes, and of the helpers that began at this time or later, in
-    /// clock ticks after boot.
-    pub fn read(ends: &[i32], since: u64) -> Counters {
+    /// Of the network namespaces of these processes, and of the helpers.
+    pub fn read(ends: &[i32], helping: Helping) -> Counters {
         let table = |pid: &i32| {
             let table = fs::read_to_string(format!("/proc/{pid}/net/dev")).ok()?;
             Some((namespace(*pid)?, table))
@@ -65,12 +76,12 @@ impl Counters {
             let file =
                 one.executable.as_ref().and_then(|path| path.file_name()?.to_str()).unwrap_or_default();
             let helper =
-                HELPERS.into_iter().find(|name| one.name.starts_with(name) || file.starts_with(name));
-            Some((one.pid, (helper?.to_owned(), clock::process_cpu(one.pid).ok()?)))
+                helping.names.iter().find(|name| one.name.starts_with(**name) || file.starts_with(**name));
+            Some((one.pid, (helper?.to_string(), clock::process_cpu(one.pid).ok()?)))
         };
         Counters {
             interfaces: interfaces.collect(),
-            helpers: process::since(since).filter_map(helper).collect(),
+            helpers: process::since(helping.since).filter_map(helper).collect(),
         }
     }
 

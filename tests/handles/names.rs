@@ -79,7 +79,9 @@ fn every_subject_asks_its_own_resolver_and_dunnages_answers() {
             let expected = if *whom == "resolver" { &*own } else { whom };
             assert!(told.1.starts_with(expected), "{text}, {offer:?}: {told:?}, not {expected}");
             let is_forwarded = text.starts_with("podman") && *offer == Offer::Names;
-            assert_eq!(helpers.names.contains("aardvark-dns"), is_forwarded, "{text}: {helpers:?}");
+            // One process of podman's answers for all of its networks, those of other tests too.
+            assert!(!is_forwarded || helpers.names.contains("aardvark-dns"), "{text}: {helpers:?}");
+            assert!(text.starts_with("podman") || helpers.names == "none", "{text}: {helpers:?}");
             // Neither engine has a cache. The first name is in no count.
             asked += 102;
             assert_eq!(lookup.queries().unwrap(), asked, "{text}, {offer:?}, {which}");

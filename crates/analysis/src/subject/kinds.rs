@@ -16,11 +16,17 @@ pub struct Kind {
     pub meaning: &'static str,
     /// The keys that it has.
     pub keys: &'static [Key],
+    /// Programs that carry packets or answer names for its containers, by the beginning of their names.
+    pub helpers: &'static [&'static str],
 }
 
 impl Kind {
     const fn of(name: &'static str, layer: Layer, keys: &'static [Key], meaning: &'static str) -> Kind {
-        Kind { name, layer, meaning, keys }
+        Kind { name, layer, meaning, keys, helpers: &[] }
+    }
+
+    const fn helped_by(self, helpers: &'static [&'static str]) -> Kind {
+        Kind { helpers, ..self }
     }
 }
 
@@ -312,7 +318,8 @@ pub static DOCKER: Kind = Kind::of(
     Layer::Engine,
     &DOCKER_KEYS,
     "Docker through its command line or API; `docker+RUNTIME` for a runtime that the daemon knows",
-);
+)
+.helped_by(&["docker-proxy", "rootlesskit", "slirp4netns"]);
 
 /// The kind `podman`.
 pub static PODMAN: Kind = Kind::of(
@@ -320,7 +327,8 @@ pub static PODMAN: Kind = Kind::of(
     Layer::Engine,
     &PODMAN_KEYS,
     "Podman through its command line or API; `podman+RUNTIME` for any runtime that is installed",
-);
+)
+.helped_by(&["rootlessport", "pasta", "passt", "slirp4netns", "conmon", "aardvark-dns"]);
 
 /// The kind `fake`.
 pub static FAKE: Kind = Kind::of("fake", Layer::Engine, &FAKE_KEYS, "follows a script");
