@@ -183,11 +183,15 @@ fn missing(recorded: &Recorded) -> String {
     };
     let cells: Vec<_> = plan.cells.iter().zip(series).map(taken).collect();
     let any_has_enough = cells.iter().any(|(_, taken, _, needed)| taken >= needed);
-    // What an engine lacks is not missing.
+    // What an engine lacks, or a user may not do, is not missing.
+    let may_be_lost =
+        |class: FailureClass| !matches!(class, FailureClass::Unsupported | FailureClass::Permission);
     let has_failed = |cell: usize| {
-        recorded.failures.iter().filter(|row| row.cell == cell).any(
-            |row| matches!(&row.cause, Cause::Failed(failure) if failure.class != FailureClass::Unsupported),
-        )
+        recorded
+            .failures
+            .iter()
+            .filter(|row| row.cell == cell)
+            .any(|row| matches!(&row.cause, Cause::Failed(failure) if may_be_lost(failure.class)))
     };
     let whole = |cell: usize| format!("all {} samples of {}", cells[cell].2, plan.named(cell));
     let told = |name: &String| {

@@ -203,8 +203,9 @@ fn pass(from: &mut TcpStream, to: &mut TcpStream, delay: Duration) {
 fn through_a_proxy(directory: &File, name: &str, delay: Duration) -> String {
     let target = directory.join(format!("{name}.target"));
     let port = proxy(target.as_path().into(), delay);
+    // Each path of a round has a port of its own, in the order of the round.
     let script = format!(
-        "#!/bin/sh\nif [ \"$1\" = port ]; then\n  docker \"$@\" | sed 's/.*-> //' > {}\n  echo '7000/tcp -> 127.0.0.1:{port}'\nelse\n  exec docker \"$@\"\nfi\n",
+        "#!/bin/sh\nif [ \"$1\" = port ]; then\n  told=$(docker \"$@\")\n  echo \"${{told##*-> }}\" > {}\n  echo \"${{told%%-> *}}-> 127.0.0.1:{port}\"\nelse\n  exec docker \"$@\"\nfi\n",
         target.display()
     );
     let path = directory.join(name);
