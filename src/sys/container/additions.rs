@@ -22,6 +22,18 @@ pub struct Additions {
     pub binds: Vec<Mount>,
 }
 
+impl Spec {
+    /// The layers of the image, uppermost first.
+    pub(super) fn layers(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(&self.rootfs).chain(&self.below).map(PathBuf::as_path)
+    }
+
+    /// A path in the image, in the uppermost layer that has it.
+    fn in_image(&self, inside: &Path) -> Option<PathBuf> {
+        self.layers().map(|layer| layer.join(inside)).find(|path| path.symlink_metadata().is_ok())
+    }
+}
+
 /// Mount points and files that the image lacks: a separate layer under an overlay; otherwise they are made in
 /// the image, as runc and crun do.
 pub(super) fn mount_points(spec: &Spec) -> Result<Option<PathBuf>> {

@@ -298,18 +298,6 @@ fn check_name(name: &str) -> Result<(), LaunchError> {
     }
 }
 
-impl Spec {
-    /// The layers of the image, uppermost first.
-    fn layers(&self) -> impl Iterator<Item = &Path> {
-        std::iter::once(&self.rootfs).chain(&self.below).map(PathBuf::as_path)
-    }
-
-    /// A path in the image, in the uppermost layer that has it.
-    fn in_image(&self, inside: &Path) -> Option<PathBuf> {
-        self.layers().map(|layer| layer.join(inside)).find(|path| path.symlink_metadata().is_ok())
-    }
-}
-
 impl Prepared {
     /// The same container made in another way, which executes `program`; both share the scratch directory.
     pub fn vary(&self, Making { pieces, way, mounts, stamped }: Making, program: &Path) -> Result<Prepared> {
