@@ -7,7 +7,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The unit of the counters, whatever the device's own sectors are.
+/// The unit of the counters; the device's own sectors may be larger.
 const SECTOR: u64 = 512;
 
 /// Major and minor number.

@@ -55,6 +55,26 @@ fn what_the_probe_writes_to_a_volume_is_in_its_directory_and_nothing_is_left() {
     }
 }
 
+/// What they stand for costs nothing; the pipeline is tested with them.
+#[test]
+fn a_scripted_container_takes_volumes_and_images() {
+    let dunnage = Dunnage::new();
+    let run = run_in(&dunnage.state());
+    let fake = subject("fake", &run);
+    let volume = fake.make(Wish::Volume, &run).unwrap();
+    let image = fake.make(Wish::Image(b"executable", &layers(2)), &run).unwrap();
+    assert!(fake.make(Wish::Network, &run).is_err());
+    let volumes = vec![(volume.name().expect("a name").to_owned(), "/data".into())];
+    let request = ContainerRequest { volumes, image: Some((*image).clone()), ..ContainerRequest::default() };
+    let mut container = Container::create(fake.as_ref(), &request, &run).unwrap();
+    container.start().unwrap();
+    container.stop().unwrap();
+    container.remove().unwrap();
+    volume.finish().unwrap();
+    image.finish().unwrap();
+    ends(&dunnage, fake, run);
+}
+
 /// Each layer with a file of its own, and one that the next layer replaces.
 fn layers(count: usize) -> Vec<Vec<(String, u64)>> {
     let layer = |number: usize| vec![(format!("data/{number}"), 1000), ("data/same".into(), number as u64)];
