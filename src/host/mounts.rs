@@ -9,8 +9,12 @@ use dunnage_analysis::distinct;
 use crate::sys::cgroup::unescaped;
 
 /// One line of `/proc/self/mountinfo`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mount {
+    /// Its number, by which the kernel knows it.
+    pub id: u64,
+    /// Major and minor number of the filesystem; those of a block device unless the major is 0.
+    pub device: (u32, u32),
     /// The mount point.
     pub point: PathBuf,
     /// The type, such as `ext4`.
@@ -116,12 +120,17 @@ pub fn parse(mountinfo: &str) -> Vec<Mount> {
 fn parse_line(line: &str) -> Option<Mount> {
     // Any number of optional fields comes before the hyphen.
     let (before, after) = line.split_once(" - ")?;
-    let mut before = before.split(' ').skip(4);
+    let mut before = before.split(' ');
+    let (id, device) = (before.next()?.parse().ok()?, before.nth(1)?.split_once(':')?);
+    let device = (device.0.parse().ok()?, device.1.parse().ok()?);
+    let mut before = before.skip(1);
     let (point, own) = (before.next()?, before.next()?);
     let mut after = after.split(' ');
     let (filesystem, source, shared) = (after.next()?, after.next()?, after.next().unwrap_or(""));
     let options = own.split(',').chain(shared.split(',')).filter(|option| !option.is_empty());
     Some(Mount {
+        id,
+        device,
         point: unescaped(point),
         filesystem: filesystem.to_owned(),
         source: unescaped(source).display().to_string(),
@@ -174,6 +183,7 @@ a line of another form
     fn lines_with_and_without_optional_fields_are_read() {
         let mounts = parse(TABLE);
         assert_eq!(mounts.len(), 6);
+        assert_eq!((mounts[2].id, mounts[2].device), (40, (254, 0)));
         assert_eq!(mounts[2].options, ["rw", "noexec", "relatime", "discard"]);
         assert!(mounts[2].has("noexec") && !mounts[1].has("noexec"));
         assert_eq!(mounts[3].point, Path::new("/mnt/with blank"));

@@ -214,27 +214,48 @@ impl<'a> Image<'a> {
         rootfs::make_directory(place)?;
         rootfs::make_directory(&root)?;
         for layer in &self.layers {
-            for directory in directories_of(layer) {
-                let path = root.join(directory);
-                if !path.is_dir() {
-                    rootfs::make_directory(&path)?;
-                }
-            }
-            for file in layer {
-                let path = root.join(&file.path);
-                let write = || -> io::Result<()> {
-                    stop_unless(go_on)?;
-                    // An upper layer may replace a file of a lower one.
-                    let mut out = fs::File::create(&path)?;
-                    io::copy(&mut file.content(), &mut out)?;
-                    out.set_permissions(fs::Permissions::from_mode(0o644))
-                };
-                write()
-                    .with_context(|| format!("cannot write {} bytes to `{}`", file.size, path.display()))?;
-            }
+            write_files(layer, &root, go_on)?;
         }
         rootfs::write_executable(&rootfs::inside(&root, EXECUTABLE), self.executable)
     }
+
+    /// Unpacks each layer as a directory of its own in a place that does not exist yet, and returns their
+    /// paths, lowest first. Their names are short, since the options of one mount name all of them.
+    pub fn write_layers(&self, place: &Path, go_on: GoOn<'_>) -> Result<Vec<PathBuf>> {
+        rootfs::make_directory(place)?;
+        let write = |number: usize| {
+            let root = place.join(number.to_string());
+            rootfs::make_directory(&root)?;
+            match self.layers.get(number) {
+                Some(layer) => write_files(layer, &root, go_on)?,
+                None => rootfs::write_executable(&rootfs::inside(&root, EXECUTABLE), self.executable)?,
+            }
+            Ok(root)
+        };
+        (0..self.layer_count()).map(write).collect()
+    }
+}
+
+/// Writes the files of a layer with their directories.
+fn write_files(layer: &[File], root: &Path, go_on: GoOn<'_>) -> Result<()> {
+    for directory in directories_of(layer) {
+        let path = root.join(directory);
+        if !path.is_dir() {
+            rootfs::make_directory(&path)?;
+        }
+    }
+    for file in layer {
+        let path = root.join(&file.path);
+        let write = || -> io::Result<()> {
+            stop_unless(go_on)?;
+            // An upper layer may replace a file of a lower one.
+            let mut out = fs::File::create(&path)?;
+            io::copy(&mut file.content(), &mut out)?;
+            out.set_permissions(fs::Permissions::from_mode(0o644))
+        };
+        write().with_context(|| format!("cannot write {} bytes to `{}`", file.size, path.display()))?;
+    }
+    Ok(())
 }
 
 impl File {

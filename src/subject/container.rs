@@ -20,8 +20,8 @@ use super::component::Client;
 use super::resources;
 use super::treatment::{Expected, Network};
 use super::{
-    Access, ContainerRequest, Cpu, Joint, Launch, Mount, Need, Offer, Order, Resident, RunContext, Spec,
-    Subject, Work, addresses,
+    Access, ContainerRequest, Cpu, Description, Joint, Launch, Layer, Made, Mount, Need, Offer, Order,
+    Resident, RunContext, Spec, Subject, Work, addresses, kinds,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
@@ -160,8 +160,8 @@ impl<'a> Container<'a> {
         run: &'a RunContext,
     ) -> Result<Container<'a>, Abort> {
         let about = subject.about();
-        if !request.ports.is_empty() && !about.offers.contains(&Need::Ports) {
-            let reason = format!("`{}` does not publish ports", about.spec);
+        if let Some(why) = lacking(about, request) {
+            let reason = format!("`{}` {why}", about.spec);
             return Err(Failure::new(FailureClass::Unsupported, reason).into());
         }
         let name = run.next_name();
@@ -385,6 +385,24 @@ impl<'a> Container<'a> {
             .or_environment(format_args!("cannot read the cgroups of process {first}"))?;
         Ok(mounted.into_iter().filter_map(|hierarchy| hierarchy.own).collect())
     }
+}
+
+/// What this subject cannot do of a request.
+fn lacking(about: &Description, request: &ContainerRequest) -> Option<&'static str> {
+    let knows_names = kinds::of(&about.spec).is_ok_and(|kind| kind.layer == Layer::Engine);
+    let is_known =
+        |image: &Made| about.makes.contains(&Offer::Image) && image.name().is_some() == knows_names;
+    if !request.ports.is_empty() && !about.offers.contains(&Need::Ports) {
+        return Some("does not publish ports");
+    }
+    if !request.volumes.is_empty() && !about.makes.contains(&Offer::Volume) {
+        return Some("does not mount volumes");
+    }
+    request
+        .image
+        .as_ref()
+        .is_some_and(|image| !is_known(image))
+        .then_some("cannot run an image of another subject")
 }
 
 /// Removes the container if that has not been done. If it cannot be removed, the journal keeps it.

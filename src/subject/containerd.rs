@@ -178,7 +178,9 @@ impl Containerd {
 
     /// The arguments of a verb that makes a container, from the verb to the probe's order.
     fn making(&self, verb: &[&str], run: &RunContext, name: &str, order: Order<'_>) -> Vec<String> {
-        let image = self.image.as_deref().expect("`prepare` provides the image before any launch");
+        let own = order.image().and_then(Made::name);
+        let usual = || self.image.as_deref().expect("`prepare` provides the image before any launch");
+        let image = own.unwrap_or_else(usual);
         let mut all = Vec::new();
         let mut add = |words: &[&str]| all.extend(words.iter().map(|word| (*word).to_owned()));
         let [id, state] = &Engine::labels(run);
@@ -206,7 +208,8 @@ impl Containerd {
             // Limits are read back from the cgroup itself, which `ctr` does not mount by default.
             add(&["--mount", "type=cgroup,src=cgroup,dst=/sys/fs/cgroup,options=ro:nosuid:noexec:nodev"]);
         }
-        if run.lays_in_the_probe || self.key("image").is_some_and(|image| image != "small") {
+        let lacks_the_probe = own.is_none() && self.key("image").is_some_and(|image| image != "small");
+        if run.lays_in_the_probe || lacks_the_probe {
             let source = run.place.executable.display();
             add(&["--mount", &format!("type=bind,src={source},dst={EXECUTABLE},options=rbind:ro")]);
         }

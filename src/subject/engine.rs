@@ -97,8 +97,11 @@ impl Engine {
             let (host, inside) = (mount.host.display(), mount.inside.display());
             add(&["--mount", &format!("type=bind,source={host},target={inside}{access}")]);
         }
-        let image = self.image();
-        if self.own_image() && !run.lays_in_the_probe {
+        for (name, inside) in order.volumes() {
+            add(&["--mount", &format!("type=volume,source={name},target={}", inside.display())]);
+        }
+        let (image, is_ours) = self.image_for(order);
+        if is_ours && !run.lays_in_the_probe {
             add(&[image]);
         } else {
             let mount = format!("{}:/dunnage:ro", run.place.executable.display());
@@ -157,12 +160,16 @@ impl Engine {
         recorded(run, &self.about.spec, name, launch, &rm)
     }
 
-    /// The image to run.
-    pub(super) fn image(&self) -> &str {
-        self.image.as_deref().expect("`prepare` provides the image before any launch")
+    /// The image to run with this order, and whether it contains the probe.
+    pub(super) fn image_for<'a>(&'a self, order: Order<'a>) -> (&'a str, bool) {
+        if let Some(name) = order.image().and_then(Made::name) {
+            return (name, true);
+        }
+        let usual = self.image.as_deref().expect("`prepare` provides the image before any launch");
+        (usual, self.own_image())
     }
 
-    pub(super) fn own_image(&self) -> bool {
+    fn own_image(&self) -> bool {
         matches!(self.about.spec.get("image"), None | Some("small" | fat::NAME))
     }
 
@@ -289,6 +296,7 @@ pub(super) fn is_about_nothing(words: &str) -> bool {
     [
         "no such container",
         "no such image",
+        "no such volume",
         "image not known",
         "no container with name",
         "is already in progress",

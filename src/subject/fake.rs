@@ -6,6 +6,7 @@ mod work;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::container::{Draft, Entered, Span, Verbs};
+use super::resources::{self, Made, Offer, Wish};
 use super::spec::parse_duration;
 use super::treatment::Expected;
 use super::{
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{Done, Inside, Message};
-use crate::resource::Found;
+use crate::resource::{Found, Held};
 use crate::stats::Rng;
 use crate::units::{Nanos, Stamp};
 
@@ -81,6 +82,7 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         about: Description {
             offers: [&Need::CONTAINER[..], &[Need::Address, Need::Ports, Need::Resolver, Need::Names]]
                 .concat(),
+            makes: &[Offer::Volume, Offer::Image],
             ..Description::new(
                 spec,
                 Facts { runtime: spec.runtime.clone(), ..Facts::default() },
@@ -200,6 +202,20 @@ impl Subject for Fake {
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
         Ok(Box::new(OfScript { fake: self, run: draft.run }))
+    }
+
+    /// Names stand for what other subjects make.
+    fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
+        let (kind, name) = (wish.offer().kind(), run.next_name());
+        if !self.about.makes.contains(&wish.offer()) {
+            return Err(resources::not_made(&self.about.spec, wish.offer()).into());
+        }
+        let record = resources::of_subject(kind, &self.about.spec, &name);
+        run.owner.make(kind, record, || Ok(Made::Named(name)))
+    }
+
+    fn unmake(&self, _: Offer, _: &str, _: &str) -> Result<Found, Failure> {
+        Ok(Found::No)
     }
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {

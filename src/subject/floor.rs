@@ -168,7 +168,13 @@ impl Floor {
         scratch: &std::path::Path,
         order: Order<'_>,
     ) -> Result<Prepared, Failure> {
-        let root = self.root.clone().unwrap_or_else(|| roots::Root::ours(run.place.rootfs.clone()));
+        let layers = order.image().and_then(Made::layers).and_then(<[_]>::split_last);
+        let (root, below) = match layers {
+            Some((top, below)) => (roots::Root::ours(top.clone()), below),
+            None => {
+                (self.root.clone().unwrap_or_else(|| roots::Root::ours(run.place.rootfs.clone())), &[][..])
+            }
+        };
         let pieces = keys::pieces(&self.about.spec);
         let is_whole = pieces.has(Piece::Mounts) && pieces.has(Piece::Overlay);
         // With the host's own mounts, a path is the same inside and outside.
@@ -176,9 +182,8 @@ impl Floor {
         let mounts = keys::mounts(&self.about.spec);
         let takes_mounts = is_whole && mounts != container::Mounts::OpenTree;
         let has_mounts = !order.mounts().iter().all(is_there);
-        if has_mounts && !takes_mounts || root.config.is_some() && !is_whole {
-            let reason =
-                "mounts and images not made by dunnage need a private root: leave out `mounts` and `overlay`";
+        if has_mounts && !takes_mounts || (root.config.is_some() || layers.is_some()) && !is_whole {
+            let reason = "mounts and images other than `small` and `fat` need a private root: leave out `mounts` and `overlay`";
             return Err(Failure::new(FailureClass::Unsupported, reason));
         }
         let additions =
@@ -200,6 +205,7 @@ impl Floor {
         let rootfs = if is_plain { own_root(&root.path, scratch)? } else { root.path.clone() };
         container::prepare(container::Spec {
             rootfs,
+            below: below.iter().rev().cloned().collect(),
             scratch: scratch.to_owned(),
             program: program_in(pieces, &self.executable).into(),
             arguments: std::iter::once(PROBE.into()).chain(words).map(OsString::from).collect(),

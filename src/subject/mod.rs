@@ -26,6 +26,7 @@ pub mod pieces;
 pub mod podman;
 pub mod resources;
 pub mod roots;
+pub mod storage;
 pub mod survey;
 pub mod treatment;
 pub(crate) mod unavailable;

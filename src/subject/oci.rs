@@ -182,14 +182,15 @@ impl Oci {
             all["linux"].as_object_mut().and_then(|linux| linux.remove("cgroupsPath"));
             config::add_user_namespace(&mut all, (user, group), 1);
         }
-        if let Some((image, _)) = &self.image {
+        let foreign = self.image.as_ref().filter(|_| order.image().is_none());
+        if let Some((image, _)) = foreign {
             let usual = all["process"]["env"].as_array().into_iter().flatten().cloned();
             let usual = usual.filter(|entry| !entry.as_str().unwrap_or_default().starts_with("PATH="));
             let env = image.environment().into_iter().map(Value::from).chain(usual);
             all["process"]["env"] = env.collect();
             all["process"]["cwd"] = json!(image.directory());
         }
-        if run.lays_in_the_probe || self.image.is_some() {
+        if run.lays_in_the_probe || foreign.is_some() {
             let (host, inside) = (run.place.executable.clone(), EXECUTABLE.into());
             config::add_bind(&mut all, &Mount { host, inside, access: super::Access::ReadOnly });
         }
@@ -244,7 +245,11 @@ impl Subject for Oci {
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
         let directory = draft.directory.join("bundle");
-        let root = self.fresh(draft.run)?;
+        let layers = draft.request.image.as_ref().and_then(Made::layers);
+        let root = match layers {
+            Some(layers) => Fresh::over_layers(layers, draft.run)?,
+            None => self.fresh(draft.run)?,
+        };
         let bundle = self.bundle_around(&directory, &root, &draft.name, draft.run, draft.order())?;
         Ok(Box::new(OfRuntime { oci: self, draft, bundle, _root: root, first: None }))
     }

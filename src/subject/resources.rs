@@ -66,14 +66,15 @@ impl Wish<'_> {
 }
 
 /// The result of a wish.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Made {
-    /// Something that the engine knows by this name.
+    /// A volume, or an image, that the engine knows by this name.
     Named(String),
     /// A network.
     Network(Joint),
-    /// An image, as the directory `rootfs` in this one.
-    Directory(PathBuf),
+    /// An image without an engine, as one directory for each of its layers, lowest first. All are in the same
+    /// directory, under short names.
+    Layers(Vec<PathBuf>),
 }
 
 impl Made {
@@ -81,7 +82,23 @@ impl Made {
     pub fn joint(&self) -> Option<Joint> {
         match self {
             Made::Network(joint) => Some(joint.clone()),
-            Made::Named(_) | Made::Directory(_) => None,
+            Made::Named(_) | Made::Layers(_) => None,
+        }
+    }
+
+    /// Its name, if an engine knows it by one.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Made::Named(name) => Some(name),
+            Made::Network(_) | Made::Layers(_) => None,
+        }
+    }
+
+    /// The directories of its layers, lowest first, if it is an image without an engine.
+    pub(super) fn layers(&self) -> Option<&[PathBuf]> {
+        match self {
+            Made::Layers(all) => Some(all),
+            Made::Named(_) | Made::Network(_) => None,
         }
     }
 }
@@ -248,7 +265,7 @@ pub(super) fn not_made(spec: &Spec, offer: Offer) -> Failure {
     Failure::new(FailureClass::Unsupported, format!("{spec} cannot make {}s", offer.name()))
 }
 
-/// An image without an engine: its root on disk.
+/// An image without an engine: its layers on disk.
 pub(super) fn unpacked(
     executable: &[u8],
     layers: &[Vec<(String, u64)>],
@@ -258,8 +275,7 @@ pub(super) fn unpacked(
     run.owner.directory(|place| {
         let made = image
             .check_space(&run.workspace())
-            .and_then(|()| image.write_root(place, &|| !run.interrupts.pending()));
-        made.map_err(|error| Failure::environment(format!("{error:#}")))?;
-        Ok(Made::Directory(place.to_owned()))
+            .and_then(|()| image.write_layers(place, &|| !run.interrupts.pending()));
+        Ok(Made::Layers(made.map_err(|error| Failure::environment(format!("{error:#}")))?))
     })
 }

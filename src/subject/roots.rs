@@ -5,6 +5,7 @@
 //! Programs may write to their root, and the cache is shared. So they run on an overlay or in a copy, which
 //! is removed with the launch: each starts from the same root.
 
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use super::component::{Client, run_within};
@@ -151,9 +152,27 @@ pub struct Fresh {
 }
 
 impl Fresh {
+    /// One made from the layers of an image, lowest first, which do not change. They are never copied, since
+    /// an image may be large.
+    pub fn over_layers(layers: &[PathBuf], run: &RunContext) -> Result<Fresh, Abort> {
+        let top = layers.last().and_then(|top| Some((top, top.parent()?)));
+        let (top, place) = top.ok_or_else(|| Failure::environment("an image without layers"))?;
+        // The options of a mount must fit into a page, and this path is shorter than the layers' own.
+        let opened =
+            std::fs::File::open(place).or_environment(format_args!("cannot open `{}`", place.display()))?;
+        let short = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+        let lower: Vec<PathBuf> =
+            layers.iter().rev().filter_map(|layer| Some(short.join(layer.file_name()?))).collect();
+        let made = Fresh::overlay(&lower, top, run)?;
+        made.ok_or_else(|| {
+            let reason = "an image with layers needs an overlay, which cannot be mounted here";
+            Failure::new(FailureClass::Unsupported, reason).into()
+        })
+    }
+
     /// One made from this root, which does not change.
     pub fn over(root: &Path, run: &RunContext) -> Result<Fresh, Abort> {
-        if let Some(fresh) = Fresh::overlay(root, run)? {
+        if let Some(fresh) = Fresh::overlay(&[root.to_owned()], root, run)? {
             return Ok(fresh);
         }
         let directory = run.owner.directory(|path| {
@@ -163,8 +182,9 @@ impl Fresh {
         Ok(Fresh { path: directory.to_path_buf(), _mount: None, _directory: directory })
     }
 
-    /// `None` where an ordinary user may not mount it, or the kernel cannot on this filesystem.
-    fn overlay(root: &Path, run: &RunContext) -> Result<Option<Fresh>, Abort> {
+    /// One over these layers, uppermost first, with the mode of `root`. `None` where an ordinary user may not
+    /// mount it, or the kernel cannot on this filesystem.
+    fn overlay(lower: &[PathBuf], root: &Path, run: &RunContext) -> Result<Option<Fresh>, Abort> {
         let directory = run.owner.directory(|own| {
             let [_, upper, _] = container::overlay_directories(own);
             let make = |path: &PathBuf| std::fs::create_dir(path);
@@ -174,7 +194,7 @@ impl Fresh {
             made.or_environment(format_args!("cannot make `{}`", own.display()))?;
             Ok(own.to_owned())
         })?;
-        let options = container::overlay_over([root].into_iter(), &directory);
+        let options = container::overlay_over(lower.iter().map(PathBuf::as_path), &directory);
         let overlay = Source::Filesystem("overlay", options.to_str().unwrap_or_default(), None);
         let mount = mounts::mount(&run.owner, overlay).ok();
         Ok(mount.map(|mount| Fresh { path: mount.to_path_buf(), _mount: Some(mount), _directory: directory }))

@@ -2,6 +2,7 @@
 //! inside with what was asked for, and reduces it to a few facts that are recorded.
 
 use super::limits::Limits;
+use super::storage;
 use crate::outcome::{Failure, FailureClass};
 use crate::probe::Detail;
 use crate::probe::message::{CgroupInUse, Inside};
@@ -282,7 +283,7 @@ pub fn facts(inside: &Inside, host: &Inside) -> Vec<(&'static str, String)> {
         "private" => format!("private:{}", inside.interfaces.join(",")),
         shared => shared.to_owned(),
     };
-    let volatile = options.split(',').any(|option| option == "volatile" || option == "fsync=volatile");
+    let volatile = storage::is_volatile(options.split(','));
     let mut facts = vec![
         ("root", root),
         ("root_durability", if volatile { "volatile" } else { "ordinary" }.to_owned()),

@@ -8,7 +8,7 @@ use dunnage_analysis::subject::{Mount, Spec};
 use regex_lite::Regex;
 
 use super::RunContext;
-use super::resources::Joint;
+use super::resources::{Joint, Made};
 use crate::probe::Task;
 use crate::sys::container::Tied;
 use crate::sys::spawn::{Line, Reading};
@@ -45,6 +45,10 @@ impl Work {
 pub struct ContainerRequest {
     /// Paths of the host that are bound into it.
     pub mounts: Vec<Mount>,
+    /// Volumes made by its subject, by name, each with its place in the container.
+    pub volumes: Vec<(String, PathBuf)>,
+    /// The image made by its subject that it runs instead of its subject's usual one.
+    pub image: Option<Made>,
     /// What its program does.
     pub program: Resident,
     /// The network made by dunnage that it joins instead of its subject's usual one.
@@ -204,6 +208,22 @@ impl<'a> Order<'a> {
     pub fn resolver(self) -> Option<IpAddr> {
         match self {
             Order::Stay(request) => request.resolver,
+            Order::Task(_) | Order::Work(_) => None,
+        }
+    }
+
+    /// The volumes of its container, by name, each with its place.
+    pub fn volumes(self) -> &'a [(String, PathBuf)] {
+        match self {
+            Order::Stay(request) => &request.volumes,
+            Order::Task(_) | Order::Work(_) => &[],
+        }
+    }
+
+    /// The image made by dunnage that its container runs instead of its subject's usual one.
+    pub fn image(self) -> Option<&'a Made> {
+        match self {
+            Order::Stay(request) => request.image.as_ref(),
             Order::Task(_) | Order::Work(_) => None,
         }
     }

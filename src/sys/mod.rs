@@ -5,6 +5,7 @@ pub mod accounting;
 pub mod affinity;
 pub mod audit;
 mod birth;
+pub mod block_device;
 pub mod bridge;
 pub mod cache;
 pub mod calls;

@@ -66,6 +66,7 @@ impl Place {
 pub fn spec_in(top: &Path, cgroups: CgroupPlan) -> Spec {
     Spec {
         rootfs: top.join("rootfs"),
+        below: Vec::new(),
         scratch: top.join("scratch"),
         program: "/dunnage".into(),
         arguments: vec!["probe".into(), "start".into()],

@@ -3,11 +3,13 @@
 
 #[path = "../support/dunnage.rs"]
 mod dunnage;
+mod images;
 #[path = "../support/left.rs"]
 mod left;
 mod names;
 mod pairs;
 mod published;
+mod storage;
 #[path = "../support/mod.rs"]
 mod support;
 mod web;

@@ -66,6 +66,10 @@ pub fn cases() -> Vec<Case> {
         case("docker network", "network", &[Need::Docker], |run| made("docker", Wish::Network, run)),
         case("docker volume", "volume", &[Need::Docker], |run| made("docker", Wish::Volume, run)),
         case("docker image", "image", &[Need::Docker], |run| made("docker", image(), run)),
+        case("docker api volume", "volume", &[Need::Docker], |run| {
+            made("docker:client=api", Wish::Volume, run)
+        }),
+        case("docker api image", "image", &[Need::Docker], |run| made("docker:client=api", image(), run)),
         case("podman network", "network", &[Need::Podman], |run| made("podman", Wish::Network, run)),
         case("podman volume", "volume", &[Need::Podman], |run| made("podman", Wish::Volume, run)),
         case("podman image", "image", &[Need::Podman], |run| made("podman", image(), run)),

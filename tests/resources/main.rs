@@ -78,8 +78,10 @@ fn an_image_has_its_layers_and_the_uppermost_file_counts() {
     let state = Dunnage::new();
     let context = context(&state.state(), &run_named(128));
     let held = kinds::subject("floor", &context).make(kinds::image(), &context).expect("a root");
-    let Made::Directory(place) = &*held else { panic!("{held:?}") };
-    let size = |path: &str| fs::metadata(place.join("rootfs").join(path)).map(|file| file.len()).ok();
+    let Made::Layers(layers) = &*held else { panic!("{held:?}") };
+    assert_eq!(layers.len(), 13);
+    let in_layer = |path: &str| layers.iter().rev().find_map(|layer| fs::metadata(layer.join(path)).ok());
+    let size = |path: &str| in_layer(path).map(|file| file.len());
     assert_eq!((size("data/0/a"), size("data/11/b"), size("data/same")), (Some(1000), Some(1000), Some(11)));
     if lacks(TEST, Need::Docker) {
         return;

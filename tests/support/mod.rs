@@ -45,6 +45,7 @@ pub enum Need {
     Ext4,
     Xfs,
     Btrfs,
+    FuseOverlayfs,
     Stack,
     Script,
 }
@@ -79,6 +80,7 @@ impl Need {
             Need::Ext4 => "ext4",
             Need::Xfs => "xfs",
             Need::Btrfs => "btrfs",
+            Need::FuseOverlayfs => "fuse-overlayfs",
             Need::Stack => "stack",
             Need::Script => "script",
         }
@@ -109,6 +111,7 @@ impl Need {
             Need::Chromium => words("chromium", &["--version"]).map(drop),
             Need::Axe => axe_ready(),
             Need::Dockerd => words(self.name(), &["--version"]).and_then(|_| root_ready()),
+            Need::FuseOverlayfs => words(self.name(), &["--version"]).and_then(|_| root_ready()),
             Need::Stack => stack_ready(),
             Need::Ext4 | Need::Xfs | Need::Btrfs => {
                 let tool = format!("mkfs.{}", self.name());

@@ -155,6 +155,7 @@ pub(crate) fn planted() -> View {
             source: "/dev/sda1".to_owned(),
             filesystem: "ext4".to_owned(),
             options: strings(&["rw", "relatime"]),
+            ..Mount::default()
         },
     });
     view.state = StateDirectory {

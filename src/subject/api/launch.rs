@@ -43,7 +43,7 @@ struct Answered {
 pub(super) fn launch(run: &RunContext, api: &Api, name: &str, order: Order<'_>) -> Result<Launch, Abort> {
     let container = Container::named(&api.version, name);
     let requests = Requests {
-        create: container.create(&api.wish(run, api.engine.image()).body(order)),
+        create: container.create(&api.wish(run, order).body(order)),
         attach: container.attach(),
         start: container.request("POST", "/start"),
         wait: container.request("POST", "/wait"),

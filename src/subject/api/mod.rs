@@ -20,7 +20,7 @@ use self::verbs::OfApi;
 use super::component::{identified, unavailable};
 use super::container::{Draft, Verbs};
 use super::engine::{Engine, RUN_LABEL, STATE_LABEL, is_about_nothing, published};
-use super::resources::{Joint, Made, not_made, of_subject};
+use super::resources::{Joint, Made, layered, load_image, of_subject};
 use super::unavailable::silent_docker;
 use super::{Component, Description, Launch, Offer, Order, Place, RunContext, Subject, Unavailable, Wish};
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -43,7 +43,7 @@ const ANSWER: Nanos = Nanos::from_millis(20_000);
 const LOADING: Nanos = Nanos::from_millis(600_000);
 
 /// What can be made by requests, other than containers.
-const MADE: &[Offer] = &[Offer::Network];
+const MADE: &[Offer] = &[Offer::Network, Offer::Volume, Offer::Image];
 
 /// The server of the API.
 #[derive(Debug)]
@@ -181,11 +181,12 @@ impl Api {
         }
     }
 
-    fn wish<'a>(&'a self, run: &'a RunContext, image: &'a str) -> Described<'a> {
+    fn wish<'a>(&'a self, run: &'a RunContext, order: Order<'a>) -> Described<'a> {
+        let (image, is_ours) = self.engine.image_for(order);
         Described {
             spec: &self.engine.about.spec,
             image,
-            executable: (run.lays_in_the_probe || !self.engine.own_image()).then_some(&run.place.executable),
+            executable: (run.lays_in_the_probe || !is_ours).then_some(&run.place.executable),
             detail: self.engine.about.expected.detail(),
             ulimits: &self.ulimits,
             stop_timeout: match self.server {
@@ -222,13 +223,30 @@ impl Api {
             let request = Request::plain("GET", &format!("/v{}/images/{reference}/json", self.version));
             told(address, &request, ANSWER)
         };
-        let load = |archive: &Path| {
-            let target = format!("/v{}/images/load?quiet=1", self.version);
-            let request = Request::with_file("POST", &target, "application/x-tar", archive);
-            let request = request.map_err(|error| format!("cannot read `{}`: {error}", archive.display()))?;
-            told(address, &request, LOADING)
+        self.engine.provide_image_by(run, &holds, &|archive| self.load(address, archive))
+    }
+
+    /// Has a daemon load an archive.
+    fn load(&self, address: &Address, archive: &Path) -> Result<(), String> {
+        let target = format!("/v{}/images/load?quiet=1", self.version);
+        let request = Request::with_file("POST", &target, "application/x-tar", archive);
+        let request = request.map_err(|error| format!("cannot read `{}`: {error}", archive.display()))?;
+        told(address, &request, LOADING)
+    }
+
+    /// Makes an image in the same way as the usual one gets there.
+    fn make_image(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
+        let (Wish::Image(executable, layers), Server::Daemon(address)) = (wish, &self.server) else {
+            return self.engine.make(wish, run);
         };
-        self.engine.provide_image_by(run, &holds, &load)
+        let spec = &self.engine.about.spec;
+        let image = layered(executable, layers, run);
+        let name = image.reference.clone();
+        let record = of_subject(Offer::Image.kind(), spec, &name);
+        run.owner.make(Offer::Image.kind(), record, || {
+            load_image(&image, spec, run, |archive| self.load(address, archive))?;
+            Ok(Made::Named(name.clone()))
+        })
     }
 
     /// Removes a container by force, also after an interrupt.
@@ -283,23 +301,27 @@ impl Subject for Api {
     }
 
     fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
-        let Wish::Network = wish else {
-            return Err(not_made(&self.engine.about.spec, wish.offer()).into());
-        };
+        let offer = wish.offer();
+        if offer == Offer::Image {
+            return self.make_image(wish, run);
+        }
         let name = run.next_name();
-        let record = of_subject(Offer::Network.kind(), &self.engine.about.spec, &name);
-        run.owner.make(Offer::Network.kind(), record, || {
-            let target = format!("/v{}/networks/create", self.version);
+        let record = of_subject(offer.kind(), &self.engine.about.spec, &name);
+        run.owner.make(offer.kind(), record, || {
+            let target = format!("/v{}/{}s/create", self.version, offer.name());
             let labels = json!({ RUN_LABEL: run.id, STATE_LABEL: run.place.state.to_string_lossy() });
             let request = Request::with_json(&target, &json!({ "Name": name, "Labels": labels }));
             ask_once(&self.address(), &request, &mut Patience::new(run.allowed, Some(&run.interrupts)))?;
-            Ok(Made::Network(Joint::new(name.clone(), None)))
+            Ok(match offer {
+                Offer::Network => Made::Network(Joint::new(name.clone(), None)),
+                Offer::Volume | Offer::Image => Made::Named(name.clone()),
+            })
         })
     }
 
     fn unmake(&self, offer: Offer, name: &str, run: &str) -> Result<Found, Failure> {
         let Server::Daemon(address) = &self.server else { return self.engine.unmake(offer, name, run) };
-        let request = Request::plain("DELETE", &format!("/v{}/networks/{name}", self.version));
+        let request = Request::plain("DELETE", &format!("/v{}/{}s/{name}", self.version, offer.name()));
         match told(address, &request, ANSWER) {
             Ok(_) => Ok(Found::Yes),
             Err(why) if is_about_nothing(&why) => Ok(Found::No),

@@ -66,7 +66,8 @@ impl Wish<'_> {
             format!("{}:{}:{}", mount.host.display(), mount.inside.display(), mount.access.option())
         });
         let own = self.executable.map(|path| format!("{}:/dunnage:ro", path.display()));
-        let binds: Vec<_> = own.into_iter().chain(bound).collect();
+        let volumes = order.volumes().iter().map(|(name, inside)| format!("{name}:{}:rw", inside.display()));
+        let binds: Vec<_> = own.into_iter().chain(bound).chain(volumes).collect();
         let bind = (!binds.is_empty()).then_some(binds);
         let cpus: f64 = key("cpus").and_then(|value| value.parse().ok()).unwrap_or(0.0);
         let ulimits: Vec<_> = self

@@ -99,8 +99,9 @@ fn visit(
 
 impl Verbs for OfApi<'_> {
     fn create(&mut self) -> Result<Span, Abort> {
-        let wish = self.api.wish(self.draft.run, self.api.engine.image());
-        self.carry_out(&self.container.create(&wish.body(self.draft.order())))
+        let order = self.draft.order();
+        let wish = self.api.wish(self.draft.run, order);
+        self.carry_out(&self.container.create(&wish.body(order)))
     }
 
     fn start(&mut self) -> Result<Span, Abort> {

@@ -321,7 +321,7 @@ mod planted {
                 point: "/".into(),
                 source: "/dev/sda1".into(),
                 filesystem: filesystem.into(),
-                options: Vec::new(),
+                ..Mount::default()
             },
         };
         Root { storage, left: Some(Left { bytes, files: None }) }

@@ -5,7 +5,9 @@ mod limit;
 pub mod own;
 mod plan;
 
+use std::ffi::OsString;
 use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
@@ -91,13 +93,17 @@ fn mounted_line(line: &str) -> Option<Mounted<'_>> {
     Some(Mounted { root: front.next()?, point: front.next()?, kind: back.next()?, options: back.nth(1)? })
 }
 
-/// A path in which the kernel escaped blanks, tabs, newlines and backslashes as octal numbers.
+/// A path in which the kernel escaped bytes that part words or options as octal numbers.
 pub(crate) fn unescaped(text: &str) -> PathBuf {
-    let mut plain = text.to_owned();
-    for (code, character) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
-        plain = plain.replace(code, character);
+    let mut plain = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        let code = after.get(..3).filter(|_| *byte == b'\\').and_then(|code| std::str::from_utf8(code).ok());
+        let own = code.and_then(|code| u8::from_str_radix(code, 8).ok());
+        rest = if own.is_some() { &after[3..] } else { after };
+        plain.push(own.unwrap_or(*byte));
     }
-    PathBuf::from(plain)
+    PathBuf::from(OsString::from_vec(plain))
 }
 
 /// The hierarchies of a process, from its `mountinfo` and `cgroup` files.

@@ -22,16 +22,28 @@ pub struct Additions {
     pub binds: Vec<Mount>,
 }
 
+impl Spec {
+    /// The layers of the image, uppermost first.
+    pub(super) fn layers(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(&self.rootfs).chain(&self.below).map(PathBuf::as_path)
+    }
+
+    /// A path in the image, in the uppermost layer that has it.
+    fn in_image(&self, inside: &Path) -> Option<PathBuf> {
+        self.layers().map(|layer| layer.join(inside)).find(|path| path.symlink_metadata().is_ok())
+    }
+}
+
 /// Mount points and files that the image lacks: a separate layer under an overlay; otherwise they are made in
 /// the image, as runc and crun do.
 pub(super) fn mount_points(spec: &Spec) -> Result<Option<PathBuf>> {
     if !spec.pieces.has(Piece::Filesystems) {
         return Ok(None);
     }
-    let lacks = |name: &&str| !spec.rootfs.join(name).is_dir();
+    let lacks = |name: &&str| !spec.layers().any(|layer| layer.join(name).is_dir());
     let missing: Vec<_> = ["proc", "dev", "sys"].into_iter().filter(lacks).collect();
     let missing_binds: Vec<_> =
-        spec.additions.binds.iter().filter(|bind| is_missing(&spec.rootfs, &bind.inside)).collect();
+        spec.additions.binds.iter().filter(|bind| is_missing(spec, &bind.inside)).collect();
     if missing.is_empty() && missing_binds.is_empty() && spec.additions.files.is_empty() {
         return Ok(None);
     }
@@ -60,9 +72,9 @@ pub(super) fn mount_points(spec: &Spec) -> Result<Option<PathBuf>> {
 }
 
 /// The container's own filesystems are mounted on these, so nothing can be made below them.
-fn is_missing(rootfs: &Path, inside: &Path) -> bool {
+fn is_missing(spec: &Spec, inside: &Path) -> bool {
     let mounted = ["proc", "dev", "sys"].iter().any(|name| inside.starts_with(name));
-    !mounted && std::fs::symlink_metadata(rootfs.join(inside)).is_err()
+    !mounted && spec.in_image(inside).is_none()
 }
 
 /// A file for a file and a directory for a directory. Directories on the way keep the image's modes, which
@@ -78,9 +90,9 @@ fn make_mount_point(spec: &Spec, layer: &Path, bind: &Mount) -> Result<()> {
         }
         let made = match parts.peek().is_none() && !bind.host.is_dir() {
             true => std::fs::File::create(&place).map(drop),
-            false => std::fs::create_dir(&place).and_then(|()| match spec.rootfs.join(&own).metadata() {
-                Ok(facts) => std::fs::set_permissions(&place, facts.permissions()),
-                Err(_) => Ok(()),
+            false => std::fs::create_dir(&place).and_then(|()| {
+                let facts = spec.in_image(&own).and_then(|path| path.metadata().ok());
+                facts.map_or(Ok(()), |facts| std::fs::set_permissions(&place, facts.permissions()))
             }),
         };
         made.with_context(|| format!("cannot make the mount point `{}`", place.display()))?;

@@ -67,12 +67,18 @@ fn mounts(spec: &Spec, facts: &Facts, names: Names, own: Option<Step>) -> Vec<Pa
     let has = |piece| spec.pieces.has(piece);
     let [private, mount, enter] = root(spec, facts, names);
     let root_is = if has(Piece::Overlay) { "overlay.mount" } else { "mount.bind" };
+    let near =
+        shared_place(spec).map(|place| Step::call("enter layers", place, libc::SYS_chdir, [text(place)]));
+    let first = |steps: Vec<Step>| near.into_iter().chain(steps).collect();
     let mut parts = match spec.mounts {
         Mounts::OpenTree => {
             let [made, entered] = namespace_of(mount);
-            vec![(root_is, made), ("mount.make", entered)]
+            vec![(root_is, first(made)), ("mount.make", entered)]
         }
-        _ => vec![("mount.make", own.into_iter().chain([private]).collect()), (root_is, vec![mount, enter])],
+        _ => {
+            let private = own.into_iter().chain([private]).collect();
+            vec![("mount.make", private), (root_is, first(vec![mount, enter]))]
+        }
     };
     let mut last = Vec::new();
     if has(Piece::Filesystems) {
@@ -139,9 +145,17 @@ pub(super) fn root(spec: &Spec, facts: &Facts, names: Names) -> [Step; 3] {
     [private, mount, Step::call("enter root", target, libc::SYS_chdir, [text(target)])]
 }
 
+/// The directory that holds the layers of an image with several. The options of a mount must fit into a page,
+/// so this is the working directory and they have only the layers' names.
+fn shared_place(spec: &Spec) -> Option<&Path> {
+    if spec.below.is_empty() { None } else { spec.rootfs.parent() }
+}
+
 /// The mount option string; overlayfs needs commas, colons and backslashes escaped.
 fn overlay_options(spec: &Spec, facts: &Facts, own: &Path) -> OsString {
-    let lower = facts.mount_points.as_deref().into_iter().chain([spec.rootfs.as_path()]);
+    let place = shared_place(spec);
+    let name = |layer| place.and_then(|place| Path::strip_prefix(layer, place).ok()).unwrap_or(layer);
+    let lower = facts.mount_points.as_deref().into_iter().chain(spec.layers().map(name));
     let mut options = overlay_over(lower, own);
     if spec.pieces.has(Piece::User) {
         options.push(",userxattr");

@@ -72,8 +72,10 @@ const OPEN_CGROUP: &str = "open cgroup";
 /// What a container consists of.
 #[derive(Debug, Clone)]
 pub struct Spec {
-    /// The image, unpacked.
+    /// The image, unpacked, or the uppermost of its layers.
     pub rootfs: PathBuf,
+    /// Its other layers, uppermost first, in the same directory as that one. Only with an overlay.
+    pub below: Vec<PathBuf>,
     /// The caller's directory for the overlays' upper and work directories. On a memory filesystem the price
     /// is the kernel's alone. On a disk it includes making and removing directories there, and writing that
     /// filesystem back: unmounting an overlay does so unless it is mounted `volatile`, which Docker's are
@@ -241,7 +243,7 @@ pub fn prepare(mut spec: Spec) -> Result<Prepared> {
     for path in inside.chain(&spec.additions.directory) {
         spawn::c_string(path.as_os_str())?;
     }
-    for path in [&spec.rootfs, &spec.scratch].into_iter().chain(hosts) {
+    for path in [&spec.rootfs, &spec.scratch].into_iter().chain(&spec.below).chain(hosts) {
         ensure!(path.is_absolute(), "`{}` is not an absolute path", path.display());
         spawn::c_string(path.as_os_str())?;
     }
