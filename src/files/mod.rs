@@ -82,9 +82,14 @@ impl Class {
         options.custom_flags(self.flags()).open(path)
     }
 
+    /// Whether this error says that the filesystem has no direct transfers.
+    fn is_refused(self, error: &io::Error) -> bool {
+        self == Class::Direct && error.raw_os_error() == Some(libc::EINVAL)
+    }
+
     /// The failure of an operation on a file of this class.
     fn failure(self, doing: impl fmt::Display, path: &Path, error: &io::Error) -> Failure {
-        if self == Class::Direct && error.raw_os_error() == Some(libc::EINVAL) {
+        if self.is_refused(error) {
             let reason =
                 format!("{doing} `{}` past the page cache: its filesystem refuses O_DIRECT", path.display());
             return unsupported(reason);

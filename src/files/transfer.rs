@@ -76,9 +76,12 @@ pub fn write(place: &Path, files: Files, how: How) -> Result<Moved, Failure> {
     for number in 0..files.count {
         let path = numbered(place, number);
         let open = || how.class.open(&path, OpenOptions::new().write(true).create_new(true));
-        let file =
-            progress.watch.time(open).0.map_err(|error| how.class.failure("cannot make", &path, &error))?;
-        made.add(path.clone());
+        let file = progress.watch.time(open).0;
+        // One that cannot be opened past the page cache has been made nevertheless.
+        if file.as_ref().map_or_else(|error| how.class.is_refused(error), |_| true) {
+            made.add(path.clone());
+        }
+        let file = file.map_err(|error| how.class.failure("cannot make", &path, &error))?;
         let target = Target { file: &file, path: &path, number, begin: 0 };
         fill(&target, files.bytes, how, &mut channel, &mut content, &mut progress)?;
         if how.class != Class::Cached {

@@ -47,6 +47,7 @@ pub enum Need {
     Btrfs,
     Stack,
     Script,
+    Strace,
 }
 
 impl Need {
@@ -81,6 +82,7 @@ impl Need {
             Need::Btrfs => "btrfs",
             Need::Stack => "stack",
             Need::Script => "script",
+            Need::Strace => "strace",
         }
     }
 
@@ -96,6 +98,8 @@ impl Need {
             Need::Root => root_ready(),
             Need::Cgroup => cgroup_ready(),
             Need::Userns => words("unshare", &["--user", "--map-root-user", "true"]).map(drop),
+            // Where tracing is forbidden, only a run fails.
+            Need::Strace => words(self.name(), &["-o", "/dev/null", "true"]).map(drop),
             // Fails when it is asked for its version.
             Need::DropCaches => {
                 let opened = OpenOptions::new().write(true).open("/proc/sys/vm/drop_caches");
