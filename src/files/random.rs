@@ -2,7 +2,7 @@
 //!
 //! An operation's time is from before it is submitted until its end is seen. The time of all is from before the first to
 //! after the last, and after the sync where there is one; it includes two readings of the clock for each operation, and for a
-//! write its mark, one cache line in 4 KiB.
+//! write its mark, one cache line in 4 KiB, or with io_uring copying its bytes into the buffer of an operation that ended.
 
 use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
@@ -12,8 +12,8 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use super::channel::Channel;
-use super::content::{Aligned, mark};
-use super::transfer::numbered;
+use super::content::{Aligned, Content};
+use super::transfer::{content_for, numbered};
 use super::watch::Watch;
 use super::{Class, Direction, Io, failure, unsupported};
 use crate::load::Limit;
@@ -23,6 +23,8 @@ use crate::sys::clock;
 use crate::sys::ring::DEEPEST;
 use crate::units::{Nanos, Stamp};
 
+/// The most bytes in flight.
+const IN_FLIGHT: u64 = 1 << 30;
 /// Buffers begin at pages.
 const PAGE: usize = 4096;
 
@@ -67,8 +69,10 @@ pub fn random(place: &Path, asked: Scattered) -> Result<Random, Failure> {
     if asked.direction == Direction::Read && asked.class == Class::Synced {
         return Err(unsupported("a read is `direct` or `cached`".to_owned()));
     }
-    if asked.depth == 0 || asked.depth > DEEPEST {
-        return Err(unsupported(format!("the depth is 1 to {DEEPEST}, not {}", asked.depth)));
+    if asked.depth == 0 || asked.depth > DEEPEST || u64::from(asked.depth) * asked.size > IN_FLIGHT {
+        let reason =
+            format!("the depth is 1 to {DEEPEST}, and at most 1 GiB is in flight: not {}", asked.depth);
+        return Err(unsupported(reason));
     }
     let path = numbered(place, 0);
     let mut options = OpenOptions::new();
@@ -113,6 +117,7 @@ struct Course<'a> {
     asked: &'a Scattered,
     places: NonZeroU64,
     random: RefCell<Rng>,
+    content: RefCell<Content>,
     first: Cell<Option<Stamp>>,
     /// When the operation in each buffer began.
     begun_at: Vec<Cell<Stamp>>,
@@ -127,6 +132,7 @@ impl<'a> Course<'a> {
             asked,
             places,
             random: RefCell::new(Rng::new(asked.seed)),
+            content: RefCell::new(content_for(asked.size, u64::MAX)),
             first: Cell::new(None),
             begun_at: vec![Cell::new(Stamp(0)); asked.depth as usize],
             begun: Cell::new(0),
@@ -135,21 +141,20 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// The place of the next operation, for which its buffer is prepared; none if the limit is reached.
-    fn next(&self, index: usize, buffer: &mut [u8]) -> Option<u64> {
+    /// The place of the next operation; none if the limit is reached.
+    fn next(&self) -> Option<u64> {
         let now = clock::now();
         let first = self.first.get().unwrap_or(now);
         self.first.set(Some(first));
         if self.asked.limit.is_reached(self.begun.get(), now.since(first)) {
             return None;
         }
-        let at = self.random.borrow_mut().below(self.places) * self.asked.size;
-        if self.asked.direction == Direction::Write {
-            mark(buffer, 0, at);
-        }
         self.begun.update(|begun| begun + 1);
+        Some(self.random.borrow_mut().below(self.places) * self.asked.size)
+    }
+
+    fn begin(&self, index: usize) {
         self.begun_at[index].set(clock::now());
-        Some(at)
     }
 
     fn end(&self, index: usize, length: usize) -> io::Result<()> {
@@ -162,17 +167,32 @@ impl<'a> Course<'a> {
     }
 
     fn run(&self, channel: &mut Channel, file: &File, buffers: &mut [&mut [u8]]) -> io::Result<()> {
+        let mut content = self.content.borrow_mut();
         if let Channel::Ring(ring) = channel {
-            let next = |index, buffer: &mut [u8]| self.next(index, buffer);
+            let next = |index, buffer: &mut [u8]| {
+                let at = self.next()?;
+                if self.asked.direction == Direction::Write {
+                    buffer.copy_from_slice(content.block(0, at, buffer.len()));
+                }
+                self.begin(index);
+                Some(at)
+            };
             return ring.many(self.asked.direction, file.as_fd(), buffers, next, |index, length| {
                 self.end(index, length)
             });
         }
         let buffer = &mut *buffers[0];
-        while let Some(at) = self.next(0, buffer) {
+        while let Some(at) = self.next() {
             let length = match self.asked.direction {
-                Direction::Read => channel.read_at(file, buffer, at)?,
-                Direction::Write => channel.write_at(file, buffer, at)?,
+                Direction::Read => {
+                    self.begin(0);
+                    channel.read_at(file, buffer, at)?
+                }
+                Direction::Write => {
+                    let block = content.block(0, at, buffer.len());
+                    self.begin(0);
+                    channel.write_at(file, block, at)?
+                }
             };
             self.end(0, length)?;
         }

@@ -145,10 +145,10 @@ fn both_channels_write_the_same_bytes() {
             ["plain", "uring"].map(|way| fs::read(room.path().join(way).join(file)).unwrap());
         assert!(plain == uring && plain.len() == 3_000_000, "{file}");
     }
-    // Incompressible: nearly every byte that follows is another one.
+    // Incompressible: one byte in 256 is like the one before it, but for the zeros in a mark of 16 bytes in 4 KiB.
     let bytes = fs::read(room.path().join("plain/0")).unwrap();
     let equal = bytes.windows(2).filter(|pair| pair[0] == pair[1]).count();
-    assert!(equal.abs_diff(bytes.len() / 256) < bytes.len() / 2560, "{equal}");
+    assert!((bytes.len() / 270..bytes.len() / 256 + bytes.len() / 512).contains(&equal), "{equal}");
 }
 
 #[test]

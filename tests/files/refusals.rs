@@ -138,6 +138,7 @@ fn orders_that_make_no_sense_are_refused() {
         ("read PLACE/a 1 4096 synced plain", "`direct` or `cached`"),
         ("random PLACE/a read 1 4096 cached plain 2 0", "needs io_uring"),
         ("random PLACE/a read 1 4096 cached plain 0 0", "the depth"),
+        ("random PLACE/a read 1 104857600 cached uring 100 0", "at most 1 GiB"),
         ("random PLACE/a read 0 4096 cached plain 1 0", "above zero"),
         ("prepare PLACE/b file", "NAME:BYTES"),
         ("open", "an absolute path"),
