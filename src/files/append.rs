@@ -6,8 +6,8 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
+use super::made::Made;
 use super::transfer::content_for;
-use super::tree::Made;
 use super::watch::Watch;
 use super::{Class, failure};
 use crate::load::Limit;

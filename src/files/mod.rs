@@ -13,6 +13,7 @@ mod append;
 mod channel;
 mod content;
 mod forget;
+mod made;
 mod random;
 mod single;
 mod transfer;

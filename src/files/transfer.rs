@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::channel::Channel;
 use super::content::{Aligned, Content, is_marked};
-use super::tree::Made;
+use super::made::Made;
 use super::watch::Watch;
 use super::{Class, How, failure, unsupported};
 use crate::outcome::{Distribution, Failure};

@@ -3,15 +3,14 @@
 //! `clear` removes dunnage's own files only: regular files that begin with the word of its marks, and directories that this
 //! process made or that are empty after that. It follows no link and enters no other filesystem.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::channel::{Channel, Io};
 use super::content::OWN;
+use super::made::{Made, directories};
 use super::transfer::{Progress, Target, content_for, fill};
 use super::{Class, How, failure, unsupported};
 use crate::outcome::Failure;
@@ -20,59 +19,6 @@ use crate::outcome::Failure;
 const BLOCK: u64 = 1 << 20;
 /// The numbers in the marks of files whose name is not a number begin here.
 const NAMED: u64 = 1 << 20;
-
-/// Directories that this process made.
-static DIRECTORIES: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-
-fn directories() -> MutexGuard<'static, BTreeSet<PathBuf>> {
-    DIRECTORIES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What an operation has made, which is removed again unless it is kept.
-pub struct Made {
-    files: Vec<PathBuf>,
-    directories: Vec<PathBuf>,
-}
-
-impl Made {
-    /// At this place, which is made if only it is missing.
-    pub fn at(place: &Path) -> Result<Made, Failure> {
-        let mut made = Made { files: Vec::new(), directories: Vec::new() };
-        made.directory(place)?;
-        Ok(made)
-    }
-
-    fn directory(&mut self, path: &Path) -> Result<(), Failure> {
-        match fs::create_dir(path) {
-            Ok(()) => {
-                self.directories.push(path.to_owned());
-                Ok(())
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            // What is on a read-only filesystem is there too.
-            Err(_) if fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) => Ok(()),
-            Err(error) => Err(failure("cannot make", path, &error)),
-        }
-    }
-
-    /// A file was made.
-    pub fn add(&mut self, file: PathBuf) {
-        self.files.push(file);
-    }
-
-    /// Keeps everything.
-    pub fn keep(mut self) {
-        self.files.clear();
-        directories().extend(self.directories.drain(..));
-    }
-}
-
-impl Drop for Made {
-    fn drop(&mut self) {
-        self.files.iter().for_each(|file| drop(fs::remove_file(file)));
-        self.directories.iter().rev().for_each(|directory| drop(fs::remove_dir(directory)));
-    }
-}
 
 /// Makes files with random content, by their names below a place, and syncs them after the last is written.
 ///
@@ -201,6 +147,20 @@ mod tests {
             assert!(fs::symlink_metadata(place.join(stays)).is_ok(), "{stays}");
         }
         assert!(!place.join("a/b").exists() && !place.join("7").exists());
+    }
+
+    #[test]
+    fn a_link_to_a_directory_is_not_followed() {
+        let room = tempfile::tempdir().unwrap();
+        let (place, others) = (room.path().join("place"), room.path().join("others"));
+        fs::create_dir(&others).unwrap();
+        fs::create_dir(&place).unwrap();
+        std::os::unix::fs::symlink(&others, place.join("a")).unwrap();
+        let failure = prepare(&place, &[(Path::new("one"), 100), (Path::new("a/two"), 100)]).unwrap_err();
+        assert!(failure.reason.contains("place/a`"), "{failure}");
+        prepare(&others, &[(Path::new("0"), 100)]).unwrap();
+        assert_eq!(clear(&place).unwrap(), Cleared { removed: 0, left: 1 });
+        assert!(others.join("0").exists() && !others.join("two").exists());
     }
 
     #[test]
