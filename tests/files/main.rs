@@ -304,21 +304,20 @@ fn single_operations_do_what_they_say() {
     ask("delete PLACE/a/gone", room.path());
     ask("rename PLACE/a/old PLACE/a/new", room.path());
     assert!(!path("gone").exists() && !path("old").exists() && path("new").exists());
-    let mode =
-        |_: ()| std::os::unix::fs::PermissionsExt::mode(&path("new").metadata().unwrap().permissions());
-    let before = mode(());
+    let mode = || std::os::unix::fs::PermissionsExt::mode(&path("new").metadata().unwrap().permissions());
+    let before = mode();
     ask("chmod PLACE/a/new", room.path());
-    assert_eq!(mode(()), before ^ 1);
+    assert_eq!(mode(), before ^ 1);
     for order in ["stat PLACE/a/new", "chmod PLACE/a/new"] {
         let done = ask(order, room.path());
         assert!(named(&done, "took") > 0 && named(&done, "cpu") > 0, "{order}");
     }
-    assert_eq!(mode(()), before);
+    assert_eq!(mode(), before);
     if !lacks("single_operations_do_what_they_say", Need::Root) {
-        let group = |_: ()| std::os::unix::fs::MetadataExt::gid(&path("new").metadata().unwrap());
-        let before = group(());
+        let group = || std::os::unix::fs::MetadataExt::gid(&path("new").metadata().unwrap());
+        let before = group();
         ask("chown PLACE/a/new", room.path());
-        assert_ne!(group(()), before);
+        assert_ne!(group(), before);
     }
     // What was renamed and changed is still known as dunnage's.
     assert_eq!(named(&ask("clear PLACE/a", room.path()), "left"), 0);
