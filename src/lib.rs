@@ -4,6 +4,7 @@
 pub mod cli;
 pub mod cmd;
 pub mod exit;
+pub mod files;
 pub mod host;
 pub mod http;
 pub mod image;

@@ -14,6 +14,7 @@ mod bench;
 mod c;
 mod command;
 mod cpu;
+mod disk;
 mod floor;
 mod http;
 mod hyperfine;
@@ -40,7 +41,7 @@ struct Benchmark {
     run: fn(&mut Bench, usize) -> Result<Vec<Row>>,
 }
 
-static ALL: [Benchmark; 24] = [
+static ALL: [Benchmark; 26] = [
     Benchmark {
         name: "bare",
         question: "the subject `bare` against a C loop of posix_spawn and waitpid of the same probe",
@@ -166,6 +167,18 @@ static ALL: [Benchmark; 24] = [
         question: "requests over HTTP in a closed loop against wrk, on the same server of dunnage's",
         rounds: 20,
         run: http::against_wrk,
+    },
+    Benchmark {
+        name: "disk",
+        question: "100 MiB in blocks of 1 MiB written durably, and read with O_DIRECT, against fio",
+        rounds: 20,
+        run: disk::throughput,
+    },
+    Benchmark {
+        name: "fsync",
+        question: "the median of appending 4 KiB with fdatasync against fio",
+        rounds: 20,
+        run: disk::syncs,
     },
     Benchmark {
         name: "million",

@@ -143,7 +143,7 @@ pub fn with_ends<T>(
     use_them(bench, &mut client, &format!("127.0.0.1:{port}"))
 }
 
-fn service<'a>(subject: &'a dyn Subject, run: &'a RunContext) -> Result<Container<'a>> {
+pub fn service<'a>(subject: &'a dyn Subject, run: &'a RunContext) -> Result<Container<'a>> {
     let request = ContainerRequest { program: Resident::Serves, ..ContainerRequest::default() };
     let mut made = Container::create(subject, &request, run).map_err(explained)?;
     made.start().map_err(explained)?;

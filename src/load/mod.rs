@@ -55,7 +55,8 @@ impl Limit {
         Limit { count: self.count.div_ceil(100), time: Nanos(time) }
     }
 
-    fn is_reached(self, count: u64, passed: Nanos) -> bool {
+    /// Whether so many, or so much time, are enough.
+    pub(crate) fn is_reached(self, count: u64, passed: Nanos) -> bool {
         (self.count > 0 && count >= self.count) || (self.time.0 > 0 && passed >= self.time)
     }
 }

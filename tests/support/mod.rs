@@ -48,6 +48,7 @@ pub enum Need {
     FuseOverlayfs,
     Stack,
     Script,
+    Strace,
 }
 
 impl Need {
@@ -83,6 +84,7 @@ impl Need {
             Need::FuseOverlayfs => "fuse-overlayfs",
             Need::Stack => "stack",
             Need::Script => "script",
+            Need::Strace => "strace",
         }
     }
 
@@ -98,6 +100,8 @@ impl Need {
             Need::Root => root_ready(),
             Need::Cgroup => cgroup_ready(),
             Need::Userns => words("unshare", &["--user", "--map-root-user", "true"]).map(drop),
+            // Where tracing is forbidden, only a run fails.
+            Need::Strace => words(self.name(), &["-o", "/dev/null", "true"]).map(drop),
             // Fails when it is asked for its version.
             Need::DropCaches => {
                 let opened = OpenOptions::new().write(true).open("/proc/sys/vm/drop_caches");

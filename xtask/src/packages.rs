@@ -43,6 +43,7 @@ const PACKAGES: &[Package] = &[
     package("xfsprogs", "mkfs.xfs"),
     package("btrfs-progs", "mkfs.btrfs"),
     package("hyperfine", "hyperfine"),
+    package("strace", "strace"),
     package("gcc", "gcc"),
     package("debootstrap", "debootstrap"),
     Package { name: "libc6-dev", or: None, in_every_release: true },

@@ -6,6 +6,7 @@
 
 mod command;
 mod cpu;
+mod files;
 mod limit;
 mod network;
 mod spin;
@@ -29,6 +30,7 @@ static KINDS: &[(&str, Kind)] = &[
     ("throttle", throttle::work),
     ("cpu", cpu::work),
     ("network", network::work),
+    ("files", files::work),
 ];
 
 /// A kind of work: parses its words, does it, reports.
@@ -101,7 +103,7 @@ impl Report<'_, '_> {
 
     /// Why the work was not done: the subject does not support it.
     pub fn refuse(&mut self, why: &str) {
-        self.line(format_args!("refused {why}"));
+        self.message.named("refused", &printable(why.as_bytes()));
     }
 
     fn line(&mut self, text: core::fmt::Arguments<'_>) {

@@ -1,0 +1,148 @@
+//! Are dunnage's operations on files as fast as fio's? Both work in the same directory on a disk, through `bare`.
+//! fio's times have milliseconds for a whole file, and nanoseconds for a sync.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use dunnage::probe::message::Answer;
+use dunnage::subject::{Container, Work, on_path};
+use dunnage::units::Nanos;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::bench::Bench;
+use crate::network::{asked, said, service};
+use crate::sides::take_turns;
+use crate::table::{Row, Target};
+
+/// Bytes of the file, and of each block.
+const BYTES: u64 = 100 << 20;
+const BLOCK: u64 = 1 << 20;
+/// Appends of a round, of 4 KiB each.
+const APPENDS: u64 = 300;
+/// Throughput within 5 %, the median of a sync within 10 %.
+const THROUGHPUT: Target = Target::Ratio(0.95, 1.05);
+const LATENCY: Target = Target::Ratio(0.9, 1.1);
+
+/// Seconds for a whole file: written and synced, written past the page cache and synced, and read past it.
+pub fn throughput(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
+    let rows = [
+        ("100 MiB written and synced / fio", "write", "synced", "0"),
+        ("100 MiB written with O_DIRECT / fio", "write", "direct", "1"),
+        ("100 MiB read with O_DIRECT / fio", "read", "direct", "1"),
+    ];
+    with_place(bench, |bench, probe, place| {
+        rows.iter()
+            .map(|(name, verb, class, is_direct)| {
+                if *verb == "read" {
+                    order(bench, probe, &format!("write PLACE {BYTES} 1 {BLOCK} synced plain"), place)?;
+                }
+                let pairs = {
+                    let probe = &mut *probe;
+                    take_turns(
+                        bench,
+                        rounds,
+                        Box::new(|bench| {
+                            bench.fall_silent();
+                            let mut fio = fio(place, verb, BLOCK, BYTES);
+                            fio.args([format!("--direct={is_direct}"), "--end_fsync=1".to_owned()]);
+                            seconds_of(&said(&mut fio)?, verb)
+                        }),
+                        Box::new(|bench| {
+                            let words = match *verb {
+                                "read" => format!("read PLACE 1 {BLOCK} {class} plain"),
+                                _ => format!("write PLACE {BYTES} 1 {BLOCK} {class} plain"),
+                            };
+                            let answer = order(bench, probe, &words, place)?;
+                            ensure!(result(&answer, "bytes")? == BYTES as i64);
+                            if *verb == "write" {
+                                order(bench, probe, "clear PLACE", place)?;
+                            }
+                            Ok(result(&answer, "took")? as f64 / 1e9)
+                        }),
+                    )?
+                };
+                Ok(Row::of_pairs(name, bench, &pairs, &THROUGHPUT))
+            })
+            .collect()
+    })
+}
+
+/// The median of appending 4 KiB until they are durable. fio has the medians of the write and of its sync, which are added.
+pub fn syncs(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
+    let pairs = with_place(bench, |bench, probe, place| {
+        take_turns(
+            bench,
+            rounds,
+            Box::new(|bench| {
+                bench.fall_silent();
+                let mut fio = fio(place, "write", 4096, 4096 * APPENDS);
+                median_of(&said(fio.arg("--fdatasync=1"))?)
+            }),
+            Box::new(|bench| {
+                let answer = order(bench, probe, &format!("append PLACE {APPENDS} 4096 0"), place)?;
+                let times = answer.done.distributions.first().context("no distribution")?;
+                order(bench, probe, "clear PLACE", place)?;
+                Ok(times.1.quantile(0.5).context("no append")? as f64 / 1e9)
+            }),
+        )
+    })?;
+    Ok(vec![Row::of_pairs("append and fdatasync, median / fio", bench, &pairs, &LATENCY)])
+}
+
+/// Calls `use_it` with a probe on the host, and a directory on a disk.
+fn with_place<T>(
+    bench: &mut Bench,
+    use_it: impl FnOnce(&mut Bench, &mut Container<'_>, &Path) -> Result<T>,
+) -> Result<T> {
+    on_path("fio").context("`fio` is not installed")?;
+    let place: TempDir = tempfile::Builder::new().prefix("dunnage-bench-").tempdir_in("/var/tmp")?;
+    let bare = bench.subject("bare")?;
+    let run = &bench.another_run()?;
+    let mut probe = service(bare.as_ref(), run)?;
+    use_it(bench, &mut probe, place.path())
+}
+
+fn order(bench: &mut Bench, probe: &mut Container<'_>, words: &str, place: &Path) -> Result<Answer> {
+    let words = words.split(' ').map(|word| word.replace("PLACE", &place.to_string_lossy()));
+    let order = Work::new("files", words.collect(), Nanos(0));
+    asked(bench, probe, &order)
+}
+
+fn result(answer: &Answer, name: &str) -> Result<i64> {
+    let found = answer.done.results.iter().find(|(own, _)| own == name);
+    Ok(found.with_context(|| format!("no `{name}`"))?.1)
+}
+
+/// fio with one file: a new one that it removes when it writes, dunnage's when it reads.
+fn fio(place: &Path, verb: &str, block: u64, bytes: u64) -> Command {
+    let mut fio = Command::new("fio");
+    let name = if verb == "read" { "0" } else { "fio" };
+    fio.args(["--name=one", "--ioengine=psync", "--fallocate=none", "--output-format=json"]);
+    fio.args([format!("--rw={verb}"), format!("--bs={block}"), format!("--size={bytes}")]);
+    fio.arg(format!("--filename={}", place.join(name).display()));
+    fio.args((verb == "write").then_some("--unlink=1"));
+    fio
+}
+
+fn job(text: &str) -> Result<Value> {
+    // Warnings come before it.
+    let json = text.find('{').map_or(text, |begin| &text[begin..]);
+    let mut all: Value = serde_json::from_str(json).with_context(|| format!("fio says `{}`", text.trim()))?;
+    Ok(all["jobs"][0].take())
+}
+
+/// fio's seconds for all bytes.
+fn seconds_of(text: &str, verb: &str) -> Result<f64> {
+    let job = job(text)?;
+    ensure!(job[verb]["io_bytes"].as_u64() == Some(BYTES), "fio moved {}", job[verb]["io_bytes"]);
+    Ok(job[verb]["runtime"].as_f64().context("fio reports no time")? / 1e3)
+}
+
+/// fio's median of a write plus that of its sync.
+fn median_of(text: &str) -> Result<f64> {
+    let job = job(text)?;
+    let median = |kind: &Value| kind["percentile"]["50.000000"].as_f64().context("fio reports no median");
+    Ok((median(&job["write"]["clat_ns"])? + median(&job["sync"]["lat_ns"])?) / 1e9)
+}

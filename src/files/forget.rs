@@ -1,0 +1,50 @@
+//! Making files cold, without touching what others have in the page cache: each is synced, its pages are dropped, and
+//! those that stay are counted. Nothing is timed.
+//!
+//! Deliberately absent: directory entries and inodes, which stay warm; and caches below the filesystem, such as that of a
+//! virtual machine's host.
+
+use std::fs::OpenOptions;
+use std::path::Path;
+
+use rustix::fs::{Advice, fadvise};
+
+use super::transfer::numbered;
+use super::{Class, failure};
+use crate::outcome::Failure;
+use crate::sys::page_cache;
+
+/// A page.
+const PAGE: u64 = 4096;
+
+/// The result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Forgotten {
+    /// Pages that are still in the cache: all of them on a tmpfs, where they are the files.
+    pub resident: u64,
+    /// All pages of the files.
+    pub pages: u64,
+}
+
+/// Drops the pages of files numbered from 0.
+///
+/// # Errors
+/// If a file cannot be opened, synced or asked for its pages.
+pub fn forget(place: &Path, count: u64) -> Result<Forgotten, Failure> {
+    let mut sum = Forgotten::default();
+    for number in 0..count {
+        let path = numbered(place, number);
+        let file = Class::Cached.open(&path, OpenOptions::new().read(true));
+        let file = file.map_err(|error| failure("cannot open", &path, &error))?;
+        file.sync_all().map_err(|error| failure("cannot sync", &path, &error))?;
+        let dropped = fadvise(&file, 0, None, Advice::DontNeed);
+        dropped.map_err(|error| failure("cannot drop the cached pages of", &path, &error.into()))?;
+        let resident = page_cache::resident(&path);
+        sum.resident +=
+            resident.map_err(|error| failure("cannot count the cached pages of", &path, &error))? as u64;
+        let length =
+            file.metadata().map_err(|error| failure("cannot read the size of", &path, &error))?.len();
+        sum.pages += length.div_ceil(PAGE);
+    }
+    Ok(sum)
+}

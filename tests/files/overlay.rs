@@ -1,0 +1,150 @@
+//! What each single operation leaves in the upper layer of an overlay: a whole copy, metadata alone, a whiteout, or only
+//! what was written.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{Need, lacks, skip};
+use crate::{ask, room};
+
+/// Bytes of each file in the lower layer.
+const SIZE: u64 = 4 << 20;
+const NAMES: [&str; 7] = ["modify", "append", "truncate", "chmod", "delete", "rename", "stat"];
+
+/// Runs a script in a mount namespace of its own, where `$P` is the place and `ask` an order, which must succeed.
+fn in_mounts(place: &Path, script: &str) -> Result<String, String> {
+    let ask = r#"ask() { "$D" probe work - files "$@" > "$P/said"; if grep -aE '^(failed|refused)' "$P/said"; then exit 9; fi; }"#;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c", &format!("set -e\n{ask}\n{script}")]);
+    command.env("P", place).env("D", env!("CARGO_BIN_EXE_dunnage"));
+    let output = command.output().expect("unshare is there");
+    let words = String::from_utf8_lossy(&output.stdout).into_owned();
+    match output.status.success() {
+        true => Ok(words),
+        false => Err(format!("{words}{}", String::from_utf8_lossy(&output.stderr))),
+    }
+}
+
+/// A lower layer with the files, and the empty directories of an overlay.
+fn layers(place: &Path) {
+    let files: Vec<_> = NAMES.iter().map(|name| format!("{name}:{SIZE}")).collect();
+    ask(&format!("prepare PLACE/lower {}", files.join(" ")), place);
+    for directory in ["upper", "work", "merged", "small"] {
+        fs::create_dir(place.join(directory)).unwrap();
+    }
+}
+
+const OPERATIONS: &str = r#"
+cd /
+ask modify "$P/merged/modify"
+ask append-to "$P/merged/append" 4096
+ask truncate "$P/merged/truncate" 4096
+ask chmod "$P/merged/chmod"
+ask delete "$P/merged/delete"
+ask rename "$P/merged/rename" "$P/merged/new"
+ask stat "$P/merged/stat"
+ask open "$P/merged/stat"
+umount "$P/merged"
+"#;
+
+/// The operations on an overlay with these options; returns false if the kernel refuses to mount it.
+fn operated(test: &str, place: &Path, options: &str) -> bool {
+    layers(place);
+    let mount = format!(
+        r#"mount -t overlay overlay -o "lowerdir=$P/lower,upperdir=$P/upper,workdir=$P/work{options}" "$P/merged" || {{ echo no overlay; exit 8; }}"#
+    );
+    match in_mounts(place, &format!("{mount}\n{OPERATIONS}")) {
+        Ok(_) => true,
+        Err(why) if why.contains("no overlay") => {
+            skip(test, Need::Root, &why);
+            false
+        }
+        Err(why) => panic!("{why}"),
+    }
+}
+
+/// Bytes in which two files differ.
+fn differing(one: &Path, other: &Path) -> usize {
+    let [one, other] = [one, other].map(|path| fs::read(path).unwrap());
+    one.iter().zip(&other).filter(|(one, other)| one != other).count()
+}
+
+#[test]
+fn the_upper_layer_holds_what_each_operation_copies() {
+    const TEST: &str = "the_upper_layer_holds_what_each_operation_copies";
+    if lacks(TEST, Need::Root) {
+        return;
+    }
+    let room = room();
+    let place = room.path();
+    if !operated(TEST, place, ",metacopy=off") {
+        return;
+    }
+    let (lower, upper) = (place.join("lower"), place.join("upper"));
+    let found = |name: &str| fs::symlink_metadata(upper.join(name)).unwrap();
+    assert_eq!(found("modify").len(), SIZE);
+    assert_eq!(differing(&lower.join("modify"), &upper.join("modify")), 1);
+    assert_eq!(found("append").len(), SIZE + 4096);
+    assert_eq!(differing(&lower.join("append"), &upper.join("append")), 0);
+    assert_eq!(found("truncate").len(), 4096);
+    assert!(found("chmod").blocks() * 512 >= SIZE, "{} blocks", found("chmod").blocks());
+    let modes =
+        [lower.join("chmod"), upper.join("chmod")].map(|path| path.metadata().unwrap().permissions().mode());
+    assert_eq!(modes[0] ^ modes[1], 1);
+    for whiteout in ["delete", "rename"] {
+        assert!(found(whiteout).file_type().is_char_device() && found(whiteout).rdev() == 0, "{whiteout}");
+    }
+    assert_eq!(found("new").len(), SIZE);
+    assert!(!upper.join("stat").exists(), "reading copies nothing");
+    // The lower layer is as it was.
+    assert!(NAMES.iter().all(|name| lower.join(name).metadata().unwrap().len() == SIZE));
+}
+
+#[test]
+fn with_metacopy_a_change_of_mode_copies_no_data() {
+    const TEST: &str = "with_metacopy_a_change_of_mode_copies_no_data";
+    if lacks(TEST, Need::Root) {
+        return;
+    }
+    let room = room();
+    if !operated(TEST, room.path(), ",metacopy=on,redirect_dir=on") {
+        return;
+    }
+    let blocks =
+        |name: &str| fs::symlink_metadata(room.path().join("upper").join(name)).unwrap().blocks() * 512;
+    assert!(
+        blocks("chmod") < SIZE / 100 && blocks("new") < SIZE / 100,
+        "{} {}",
+        blocks("chmod"),
+        blocks("new")
+    );
+    assert!(blocks("modify") >= SIZE);
+}
+
+#[test]
+fn a_truncated_file_needs_no_room_for_a_copy_and_a_modified_one_does() {
+    const TEST: &str = "a_truncated_file_needs_no_room_for_a_copy_and_a_modified_one_does";
+    if lacks(TEST, Need::Root) {
+        return;
+    }
+    let room = room();
+    layers(room.path());
+    let small = |order: &str| {
+        let mount = r#"
+mount -t tmpfs -o size=1m tmpfs "$P/small"
+mkdir "$P/small/upper" "$P/small/work"
+mount -t overlay overlay -o "lowerdir=$P/lower,upperdir=$P/small/upper,workdir=$P/small/work" "$P/merged" || { echo no overlay; exit 8; }
+"#;
+        in_mounts(room.path(), &format!("{mount}\nask {order}\necho fits"))
+    };
+    match small(r#"truncate "$P/merged/truncate" 4096"#) {
+        Err(why) if why.contains("no overlay") => return skip(TEST, Need::Root, &why),
+        done => assert_eq!(done.as_deref(), Ok("fits\n")),
+    }
+    for order in [r#"modify "$P/merged/modify""#, r#"append-to "$P/merged/append" 4096"#] {
+        let why = small(order).unwrap_err();
+        assert!(why.contains("environment: ") && why.contains("No space left on device"), "{order}: {why}");
+    }
+}
