@@ -9,6 +9,7 @@ mod network;
 pub mod primitives;
 mod scripted;
 pub mod start;
+mod storage;
 pub mod syscall;
 pub mod throttle;
 
@@ -34,7 +35,7 @@ enum How {
 use How::{Alone, Together};
 
 /// How each experiment is measured.
-static ALL: [(&str, How); 14] = [
+static ALL: [(&str, How); 15] = [
     ("start", Alone(start::measure)),
     ("primitives", Alone(primitives::measure)),
     ("lifecycle", Alone(lifecycle::measure)),
@@ -48,6 +49,7 @@ static ALL: [(&str, How); 14] = [
     (experiment::network::throughput::NAME, Together(&network::throughput::EXCHANGE)),
     (experiment::network::http::NAME, Together(&network::http::EXCHANGE)),
     (experiment::network::dns::NAME, Alone(network::dns::measure)),
+    (experiment::storage::disk::NAME, Alone(storage::disk::measure)),
     ("scripted", Alone(scripted::measure)),
 ];
 

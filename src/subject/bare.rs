@@ -39,7 +39,9 @@ pub static KIND: Kind = Kind {
     sweep: super::leaves_nothing,
 };
 
-const OFFERS: [Need; 5] = [Need::Launch, Need::Exec, Need::Work, Need::Network, Need::Resolver];
+/// Any directory of the host is as good as a volume to a process.
+const OFFERS: [Need; 6] =
+    [Need::Launch, Need::Exec, Need::Work, Need::Network, Need::Resolver, Need::Volumes];
 
 struct Bare {
     about: Description,

@@ -91,7 +91,7 @@ impl RunContext {
     }
 
     /// The treatment of a subject as it is recorded.
-    pub(super) fn treatment(&self, inside: &Inside) -> Vec<(&'static str, String)> {
+    pub fn treatment(&self, inside: &Inside) -> Vec<(&'static str, String)> {
         let mut facts = treatment::facts(inside, &self.host);
         let is_laid_in = self.lays_in_the_probe && facts.contains(&("mnt", "private".to_owned()));
         facts.extend(is_laid_in.then(|| ("probe", "laid in".to_owned())));

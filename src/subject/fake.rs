@@ -80,8 +80,11 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         wrong: spec.get("treatment").is_some(),
         label: spec.shown(),
         about: Description {
-            offers: [&Need::CONTAINER[..], &[Need::Address, Need::Ports, Need::Resolver, Need::Names]]
-                .concat(),
+            offers: [
+                &Need::CONTAINER[..],
+                &[Need::Address, Need::Ports, Need::Resolver, Need::Names, Need::Volumes],
+            ]
+            .concat(),
             makes: &[Offer::Volume, Offer::Image],
             ..Description::new(
                 spec,

@@ -135,7 +135,7 @@ fn published_at(path: Path) -> Result<Option<IpAddr>, Failure> {
 }
 
 /// A container or process that carries out orders, and is ready.
-pub(super) fn begun<'a>(
+pub fn begun<'a>(
     subject: &'a dyn Subject,
     request: ContainerRequest,
     run: &'a RunContext,

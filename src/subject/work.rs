@@ -51,6 +51,8 @@ pub struct ContainerRequest {
     pub image: Option<Made>,
     /// What its program does.
     pub program: Resident,
+    /// Whether it goes when its program ends, where the key `rm` says so; otherwise it stays until it is removed.
+    pub may_go: bool,
     /// The network made by dunnage that it joins instead of its subject's usual one.
     pub network: Option<Joint>,
     /// Its ports that are published at the host.

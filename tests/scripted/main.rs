@@ -4,7 +4,9 @@
 mod action;
 mod causes;
 mod compare;
+
 mod completions;
+mod disk_places;
 #[path = "../support/dunnage.rs"]
 mod dunnage;
 mod history;

@@ -1,5 +1,5 @@
-//! The verbs of a docker-like command line, one command each: `create`, `start`, `exec`, `stop`, `rm`. Never
-//! with `--rm`, since then `rm` could not be measured.
+//! The verbs of a docker-like command line, one command each: `create`, `start`, `exec`, `stop`, `rm`. With
+//! `--rm` only on request, since then `rm` cannot be measured.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -25,7 +25,9 @@ impl OfEngine<'_> {
 impl Verbs for OfEngine<'_> {
     fn create(&mut self) -> Result<Span, Abort> {
         let Draft { run, name, .. } = &self.draft;
-        let arguments = self.engine.making_arguments(&["create"], run, name, self.draft.order());
+        let goes = self.draft.request.may_go && !self.engine.keeps();
+        let verb: &[&str] = if goes { &["create", "--rm"] } else { &["create"] };
+        let arguments = self.engine.making_arguments(verb, run, name, self.draft.order());
         self.draft.carry_out(&self.engine.client, &arguments)
     }
 

@@ -10,7 +10,8 @@ use super::super::Work;
 /// The scripted result of a work that takes `time` seconds.
 type Script = fn(&Work, f64, &mut Rng) -> Done;
 
-static SCRIPTS: &[(&str, Script)] = &[("cpu", cpu), ("command", command), ("network", network)];
+static SCRIPTS: &[(&str, Script)] =
+    &[("cpu", cpu), ("command", command), ("network", network), ("files", files)];
 
 /// The result of a work; `None` for a kind without a script.
 pub fn done(work: &Work, time: f64, rng: &mut Rng) -> Option<Done> {
@@ -167,6 +168,42 @@ fn network(work: &Work, time: f64, rng: &mut Rng) -> Done {
         results: results.map(|(name, value)| (name.to_owned(), value)).to_vec(),
         distributions: vec![("trip".to_owned(), Distribution::of(trips)), ("connect".to_owned(), connect)],
         notes: vec![("way".to_owned(), "none".to_owned())],
+        ..Done::default()
+    }
+}
+
+/// A gigabyte in the scripted time, and small records in a millionth of it; the container's root doubles both. Nothing of a volume
+/// arrives at the device.
+fn files(work: &Work, time: f64, rng: &mut Rng) -> Done {
+    let place = work.arguments.get(1).map_or("", String::as_str);
+    let factor = if place == "root" { 2.0 } else { 1.0 };
+    let mut nanos =
+        |share: f64| (time * 1e9 * factor * share * (1.0 + 0.02 * rng.standard_normal().abs())) as i64;
+    let appends: Vec<u64> = std::iter::repeat_with(|| nanos(1e-3) as u64).take(100).collect();
+    let bytes = 100_000_000;
+    let results = [
+        ("write_took", nanos(0.1)),
+        ("write_cpu", nanos(0.05)),
+        ("write_bytes", bytes),
+        ("device_bytes", if place == "volume" { 0 } else { bytes }),
+        ("others_bytes", 0),
+        ("read_took", nanos(0.05)),
+        ("read_again_took", nanos(0.01)),
+        ("read_bytes", bytes),
+        ("appends", 100),
+        ("flushes", 100),
+        ("random_writes", 1000),
+        ("random_write_took", nanos(0.1)),
+    ];
+    let device = if place == "tmpfs" { "none" } else { "vda" };
+    let notes = [("device", device), ("filesystem", "ext4"), ("mount", "overlay")];
+    Done {
+        results: results.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+        distributions: vec![
+            ("append".to_owned(), Distribution::of(appends.iter().copied())),
+            ("random_read".to_owned(), Distribution::of(appends)),
+        ],
+        notes: notes.map(|(name, fact)| (name.to_owned(), fact.to_owned())).to_vec(),
         ..Done::default()
     }
 }

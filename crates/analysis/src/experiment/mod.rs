@@ -16,6 +16,7 @@ pub mod scripted;
 pub mod service;
 pub mod setting;
 pub mod start;
+pub mod storage;
 pub mod syscall;
 pub mod throttle;
 
@@ -42,6 +43,7 @@ pub static ALL: &[&Experiment] = &[
     &network::throughput::NET_THROUGHPUT,
     &network::http::HTTP,
     &network::dns::DNS,
+    &storage::disk::DISK,
 ];
 
 /// For tests of the whole program only: found by name, and on no list.

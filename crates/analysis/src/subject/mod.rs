@@ -66,11 +66,13 @@ pub enum Need {
     Resolver,
     /// Networks that have a resolver, which knows containers by their names.
     Names,
+    /// Named volumes.
+    Volumes,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 12] = [
+    pub const ALL: [Need; 13] = [
         Need::Launch,
         Need::Lifecycle,
         Need::Exec,
@@ -83,6 +85,7 @@ impl Need {
         Need::Ports6,
         Need::Resolver,
         Need::Names,
+        Need::Volumes,
     ];
     /// What everything that makes containers supports.
     pub const CONTAINER: [Need; 5] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Work, Need::Network];
@@ -107,6 +110,7 @@ impl Need {
             Need::Ports6 => "it does not publish ports at IPv6 addresses",
             Need::Resolver => "it does not reach a resolver on the host",
             Need::Names => "its networks have no resolver",
+            Need::Volumes => "it has no volumes",
         }
     }
 }

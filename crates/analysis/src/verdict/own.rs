@@ -5,13 +5,13 @@ use super::price::Sum;
 use super::suspect::{self, Suspect};
 use super::table::ExperimentTable;
 use super::view::View;
-use crate::experiment::{command, cpu, network, primitives, service, start, syscall, throttle};
+use crate::experiment::{command, cpu, network, primitives, service, start, storage, syscall, throttle};
 
 /// Makes the tables of an experiment.
 type Tables = fn(&View<'_>) -> Vec<ExperimentTable>;
 
 /// The tables of each experiment that has any.
-static TABLES: [(&str, Tables); 11] = [
+static TABLES: [(&str, Tables); 12] = [
     ("start", |view| {
         let cold = command::tables::cold(view, "start", "returned");
         cold.into_iter().chain(start::ports::tables(view)).collect()
@@ -26,10 +26,11 @@ static TABLES: [(&str, Tables); 11] = [
     (network::throughput::NAME, network::tables::of_throughput),
     (network::http::NAME, network::tables::of_http),
     (network::dns::NAME, network::dns::tables::all),
+    (storage::disk::NAME, storage::disk::tables::all),
 ];
 
 /// The rules for suspects of single experiments.
-static SUSPECTS: [fn(&View<'_>) -> Vec<Suspect>; 12] = [
+static SUSPECTS: [fn(&View<'_>) -> Vec<Suspect>; 14] = [
     start::suspects::shorter_than_a_bare_start,
     start::suspects::longer_than_the_whole,
     syscall::suspects::vdso_without_gain,
@@ -37,6 +38,8 @@ static SUSPECTS: [fn(&View<'_>) -> Vec<Suspect>; 12] = [
     primitives::suspects::shorter_than_a_spawn,
     throttle::suspects::suspects,
     cpu::tables::shorter_together,
+    storage::disk::suspects::not_durable,
+    storage::disk::suspects::above_the_ceiling,
     suspect::of_the_import,
     suspect::negative,
     suspect::faster_than_bare,

@@ -3,7 +3,7 @@
 //! has no line.
 //!
 //! Rounds and positions count from 1, rounds within their phase. A cell without a sample has one line without
-//! metric and value, but with the class and the reason. Quoting follows RFC 4180, with line feeds as line ends.
+//! metric and value, but with the class and the reason. The class of a value is how safe what was written is. Quoting follows RFC 4180, with line feeds as line ends.
 
 use std::fmt::Write as _;
 
@@ -37,7 +37,8 @@ pub fn lines(run: &Recorded, row: &Row<'_>, out: &mut String) {
                     continue;
                 }
                 let reason = missing.map_or("", |(_, why)| why);
-                line.append([metric.name, metric.unit.name()], &shown, ["measured", "", reason], out);
+                let class = (cell.asks().class)(&cell.setting, sample, metric.name).unwrap_or("");
+                line.append([metric.name, metric.unit.name()], &shown, ["measured", class, reason], out);
             }
         }
         Outcome::Skipped(reason) => line.append(["", ""], "", ["skipped", "", reason], out),

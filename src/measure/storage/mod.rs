@@ -1,0 +1,207 @@
+//! How experiments about storage are measured: a place for files, a container that has it, and what the block device
+//! below counts meanwhile.
+
+pub mod disk;
+
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::outcome::{Abort, Failure, OrEnvironment};
+use crate::probe::message::Done;
+use crate::resource::{Held, mounts};
+use crate::subject::storage::{self, Behind, Class};
+use crate::subject::treatment::Own;
+use crate::subject::{Access, Container, ContainerRequest, Made, Mount, RunContext, Subject, Wish, Work};
+use crate::sys::block_device::{self, Counters};
+use crate::sys::filesystem;
+use crate::units::Nanos;
+
+/// The directory of the files in a container's own root, and in a volume.
+const INSIDE: &str = "/dunnage-files";
+/// How long the device is watched before bytes are written.
+const BEFORE: Nanos = Nanos::from_millis(20);
+/// Of the free space, how much the files of a sample may take: others need some as well.
+const SHARE: u64 = 2;
+
+/// Where files are, and what must exist meanwhile.
+pub struct Place {
+    /// The directory of the files, as the program inside sees it.
+    pub path: PathBuf,
+    /// What its container has for it.
+    pub request: ContainerRequest,
+    /// The directory on the host that the bytes go through, if dunnage made one.
+    host: Option<PathBuf>,
+    /// These go after the container.
+    _directory: Option<Held<PathBuf>>,
+    _mounted: Option<Held<PathBuf>>,
+    _volume: Option<Held<Made>>,
+}
+
+/// Where a place is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum At {
+    /// A directory of the host's that is mounted.
+    Bind,
+    /// The container's root.
+    Root,
+    /// A named volume.
+    Volume,
+    /// A filesystem in memory that is mounted.
+    Memory,
+}
+
+impl Place {
+    /// Makes a place; a process without a root of its own has a directory of the host's instead of its root and of a volume.
+    pub fn make(subject: &dyn Subject, at: At, run: &RunContext) -> Result<Place, Abort> {
+        let is_on_host = subject.about().expected.mount == Own::Host;
+        let mut place = Place {
+            path: INSIDE.into(),
+            request: ContainerRequest { may_go: true, ..ContainerRequest::default() },
+            host: None,
+            _directory: None,
+            _mounted: None,
+            _volume: None,
+        };
+        match at {
+            At::Root | At::Volume | At::Bind if is_on_host || at == At::Bind => {
+                let directory = run.owner.directory(|path| {
+                    std::fs::create_dir(path)
+                        .or_environment(format_args!("cannot make `{}`", path.display()))?;
+                    Ok(path.to_owned())
+                })?;
+                place.bind(&directory)?;
+                place._directory = Some(directory);
+            }
+            At::Memory => {
+                let mounted = mounts::mount(&run.owner, mounts::Source::Filesystem("tmpfs", "", None))?;
+                place.bind(&mounted)?;
+                place._mounted = Some(mounted);
+            }
+            At::Volume => {
+                let volume = subject.make(Wish::Volume, run)?;
+                let name = volume.name().unwrap_or_default().to_owned();
+                place.request.volumes.push((name, INSIDE.into()));
+                place.path = Path::new(INSIDE).join("files");
+                place._volume = Some(volume);
+            }
+            At::Root | At::Bind => {}
+        }
+        Ok(place)
+    }
+
+    /// A directory of the host's has the same path inside.
+    fn bind(&mut self, directory: &Path) -> Result<(), Failure> {
+        // Root inside may be any user outside.
+        std::fs::set_permissions(directory, Permissions::from_mode(0o777))
+            .or_environment(format_args!("cannot open `{}` to all", directory.display()))?;
+        let own = directory.to_owned();
+        self.request.mounts.push(Mount { host: own.clone(), inside: own.clone(), access: Access::ReadWrite });
+        self.path = directory.join("files");
+        self.host = Some(own);
+        Ok(())
+    }
+
+    /// Fails where there is no room for this many bytes.
+    pub fn has_room(&self, behind: Option<&Behind>, bytes: u64) -> Result<(), Failure> {
+        let upper = behind.and_then(|behind| behind.upper.clone());
+        let Some(directory) = upper.or_else(|| self.host.clone()) else { return Ok(()) };
+        // One that only its own mount namespace has is not to be seen from here.
+        let Ok(left) = filesystem::left(&directory) else { return Ok(()) };
+        if left.bytes >= SHARE * bytes {
+            return Ok(());
+        }
+        Err(Failure::environment(format!(
+            "no space left: {} MB are wanted and half of the free space may be used, but `{}` has {} MB free",
+            bytes.div_ceil(1_000_000),
+            directory.display(),
+            left.bytes / 1_000_000
+        )))
+    }
+}
+
+/// A container that carries out orders about files.
+pub struct Files<'a> {
+    container: Container<'a>,
+    /// What takes the bytes, where the host can see that.
+    pub behind: Option<Behind>,
+    run: &'a RunContext,
+}
+
+/// What the block device counted in a window.
+#[derive(Debug, Clone, Copy)]
+pub struct Window {
+    /// While the order was carried out; none without a device.
+    pub during: Option<Counters>,
+    /// Bytes that others would have written in the same time, by what they wrote right before.
+    pub others: Option<i64>,
+}
+
+impl<'a> Files<'a> {
+    /// Starts it.
+    pub fn begin(subject: &'a dyn Subject, place: &Place, run: &'a RunContext) -> Result<Files<'a>, Abort> {
+        let mut container = crate::subject::pair::begun(subject, place.request.clone(), run)?;
+        let above = place.path.parent().unwrap_or(Path::new("/")).to_owned();
+        // A kernel of its own shows no mounts to the host.
+        let behind = container.first_process().and_then(|first| storage::behind(first, &above)).ok();
+        Ok(Files { container, behind, run })
+    }
+
+    /// Carries out an order that takes this long at most.
+    pub fn ask(&mut self, words: &[&str], takes: Nanos) -> Result<Done, Abort> {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        Ok(self.container.ask(&Work::new("files", words, takes))?.done)
+    }
+
+    fn counted(&self) -> Option<Counters> {
+        block_device::counters(self.behind.as_ref()?.device?).ok()
+    }
+
+    /// Carries out an order after everything older has been written, and says what the device counted.
+    pub fn watched(&mut self, words: &[&str], takes: Nanos) -> Result<(Done, Window), Abort> {
+        self.settle()?;
+        let first = self.counted();
+        self.run.quiet(BEFORE)?;
+        let before = self.counted();
+        let done = self.ask(words, takes)?;
+        let after = self.counted();
+        let during = after.zip(before).and_then(|(after, before)| after.since(before));
+        let took = crate::subject::pair::result(&done, "took")?;
+        let quiet = before.zip(first).and_then(|(before, first)| before.since(first));
+        let others = quiet.map(|own| (own.bytes_written as f64 * took as f64 / BEFORE.0 as f64) as i64);
+        Ok((done, Window { during, others }))
+    }
+
+    /// Writes what is dirty, of the filesystem that takes the bytes alone where it can be reached.
+    fn settle(&self) -> Result<(), Failure> {
+        let upper = self.behind.as_ref().and_then(|behind| behind.upper.clone());
+        let place = upper.unwrap_or_else(|| self.run.workspace());
+        let Ok(directory) = File::open(&place) else { return Ok(()) };
+        rustix::fs::syncfs(&directory).or_environment(format_args!("cannot sync `{}`", place.display()))
+    }
+
+    /// What was found inside, and what takes the bytes, as recorded.
+    pub fn treatment(&mut self) -> Result<Vec<(&'static str, String)>, Abort> {
+        let mut facts = self.run.treatment(&self.container.ready()?.inside);
+        let Some(behind) = &self.behind else { return Ok(facts) };
+        let durability = match behind.class {
+            Class::Synced => "ordinary",
+            Class::Volatile => "volatile",
+            Class::Memory => "memory",
+        };
+        let device = match (&behind.device_name, behind.device) {
+            (Some(name), _) => Some(name.clone()),
+            (None, Some(number)) => Some(format!("{number:?}")),
+            (None, None) => (behind.class == Class::Memory).then(|| "none".to_owned()),
+        };
+        let more = [("mount", &behind.mount), ("filesystem", &behind.filesystem)];
+        facts.extend(more.map(|(name, fact)| (name, fact.clone())));
+        facts.push(("durability", durability.to_owned()));
+        facts.extend(device.map(|device| ("device", device)));
+        if let Some(backing) = &behind.backing {
+            let on = backing.filesystem.as_deref().unwrap_or("an unknown filesystem");
+            facts.push(("backing", format!("a file on {on}")));
+        }
+        Ok(facts)
+    }
+}
