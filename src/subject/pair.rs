@@ -357,8 +357,10 @@ impl<'a> Pair<'a> {
     /// Counters before packets are sent.
     fn counters(&mut self) -> Result<Counters, Failure> {
         let mut ends = vec![self.server.first_process()?, self.client().first_process()?];
-        // What else happens on the host does not concern packets that stay in one namespace.
-        ends.extend((self.path != Path::Inside).then_some(std::process::id() as i32));
+        // What else happens on the host does not concern packets that stay in one namespace, or on a bridge of their own.
+        let joint = self.network.as_ref().and_then(|network| network.joint());
+        let is_apart = joint.is_some_and(|joint| joint.bridge.is_some());
+        ends.extend((self.path != Path::Inside && !is_apart).then_some(std::process::id() as i32));
         Ok(Counters::read(&ends, self.helping))
     }
 
@@ -371,7 +373,12 @@ impl<'a> Pair<'a> {
         let before = self.counters()?;
         let (result, packets) = work(self)?;
         let after = self.counters()?;
-        let passed = after.passed(&before, packets);
+        let mut passed = after.passed(&before, packets);
+        // Those of the path exist as long as the pair; one that is gone belonged to another container.
+        let own = way::namespace(std::process::id() as i32);
+        if let Some(names) = own.and_then(|own| passed.get_mut(&own)) {
+            names.retain(|name| interface::exists(name));
+        }
         let mut way = after.way(&before, self.target, self.service.transport(), &passed);
         if let Some(fault) = way.fault(self.path) {
             let reason = format!("not on the path `{}`: {fault}", self.path.name());

@@ -30,6 +30,11 @@ pub fn facts(interface: &str) -> [(&'static str, String); 2] {
     [("mtu", told(mtu)), ("offloads", told(offloads(interface)))]
 }
 
+/// Whether there is an interface of this name.
+pub fn exists(interface: &str) -> bool {
+    ask(interface, libc::SIOCGIFMTU, None).is_ok()
+}
+
 fn offloads(interface: &str) -> io::Result<String> {
     let mut on = Vec::new();
     for (name, command) in OFFLOADS {
