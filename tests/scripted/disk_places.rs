@@ -34,7 +34,8 @@ fn what_a_root_adds_is_found_and_bytes_that_do_not_arrive_are_no_disks() {
         .flat_map(|one| one.cells.iter().map(|cell| recorded.plan.cells[*cell].setting.get("place")))
         .collect();
     assert!(!cells.is_empty() && cells.iter().all(|place| *place == Some("volume")), "{cells:?}");
-    assert!(ran.stdout.contains("its numbers are no disk's"), "{ran}");
+    let told = table.summary.join("\n");
+    assert!(told.contains("does not pass on its syncs; its numbers are no disk's"), "{told}");
     let csv = dunnage.run("report DIR --format csv").stdout;
     let class = |metric: &str| {
         let own = |line: &&str| line.contains("place=volume") && line.contains(&format!(",{metric},"));

@@ -301,8 +301,9 @@ pub struct Experiment {
     /// The time of one sample, given the time of one launch of the subject from the command until nothing is
     /// left; without a container that is shared.
     pub cost: fn(&Setting, Nanos) -> Nanos,
-    /// How safe what a metric measured was, in a word: `durable`; none where that is no question.
-    pub class: fn(&Setting, &Sample, &str) -> Option<&'static str>,
+    /// How safe what a metric measured was, in a word: `durable`; none where that is no question. With the facts that were
+    /// read back.
+    pub class: fn(&Setting, &Sample, &[(String, String)], &str) -> Option<&'static str>,
     /// Whether this adds CPU time to the launch, which a CPU limit stretches.
     pub computes: bool,
     /// What the user's own work adds, as assumed before a trial tells; it may also fail.
@@ -350,7 +351,7 @@ impl Experiment {
             reference: |_| None,
             together: false,
             cost: |_, launch| launch,
-            class: |_, _, _| None,
+            class: |_, _, _, _| None,
             computes: false,
             unknown: None,
         }

@@ -37,7 +37,8 @@ pub fn lines(run: &Recorded, row: &Row<'_>, out: &mut String) {
                     continue;
                 }
                 let reason = missing.map_or("", |(_, why)| why);
-                let class = (cell.asks().class)(&cell.setting, sample, metric.name).unwrap_or("");
+                let class =
+                    (cell.asks().class)(&cell.setting, sample, facts(run, row), metric.name).unwrap_or("");
                 line.append([metric.name, metric.unit.name()], &shown, ["measured", class, reason], out);
             }
         }
@@ -50,6 +51,14 @@ pub fn lines(run: &Recorded, row: &Row<'_>, out: &mut String) {
             line.append(["", ""], "", ["failed", failure.class.name(), &reason], out);
         }
     }
+}
+
+/// What was read back for a sample; for a warm-up, which is not kept, what was for the first sample of its cell.
+fn facts<'a>(run: &'a Recorded, row: &Row<'_>) -> &'a [(String, String)] {
+    let kept = run.series.get(row.cell).map_or(&[][..], |series| &series.treatments);
+    let own = row.round.checked_sub(run.plan.warmups).and_then(|counted| *kept.get(counted)?);
+    let number = own.or_else(|| kept.iter().flatten().next().copied());
+    number.and_then(|number| run.treatments.get(number)).map_or(&[], Vec::as_slice)
 }
 
 /// The common fields of the lines of one sample.

@@ -184,10 +184,9 @@ pub fn sync(setting: &Setting) -> &'static str {
     setting.get("sync").unwrap_or("synced")
 }
 
-/// The class of what a sample wrote.
-pub fn class(setting: &Setting, sample: &Sample) -> Class {
-    let fact =
-        |name: &str| sample.treatment.iter().find(|(own, _)| own == name).map(|(_, fact)| fact.as_ref());
+/// The class of what a sample wrote, with these facts read back.
+pub fn class(setting: &Setting, sample: &Sample, facts: &[(String, String)]) -> Class {
+    let fact = |name: &str| facts.iter().find(|(own, _)| own == name).map(|(_, fact)| fact.as_str());
     Class::of(&Seen {
         sync: sync(setting),
         is_volatile: fact("durability") == Some("volatile"),
@@ -220,7 +219,9 @@ pub static DISK: Experiment = Experiment {
     reference: |setting| (place(setting) != BIND).then(|| with(setting, "place", BIND)),
     // At half a gigabyte a second, a container that stays taking as long as two launches.
     cost: |setting, launch| AROUND + Nanos(2 * launch.0 + 5 * bytes(setting) as i64),
-    class: |setting, sample, metric| DURABLE.contains(&metric).then(|| class(setting, sample).word()),
+    class: |setting, sample, facts, metric| {
+        DURABLE.contains(&metric).then(|| class(setting, sample, facts).word())
+    },
     ..Experiment::of(
         NAME,
         "is writing and reading slower, and do the bytes reach the disk?",
@@ -261,7 +262,6 @@ mod tests {
         let sample = Sample {
             counters: counters.map(|(name, value)| (name.into(), value)).to_vec(),
             distributions: vec![("append".into(), Distribution::of([200_000; 100]))],
-            treatment: vec![("device".into(), "vda".into())],
             ..Sample::default()
         };
         let value = |name: &str| METRICS.iter().find(|one| one.name == name).unwrap().value(&sample);
@@ -270,10 +270,11 @@ mod tests {
         assert_eq!((value("device_share"), value("ceiling")), (Some(1.01), None));
         assert!((value("fsync").unwrap() - 200e-6).abs() < 1e-6);
         let setting = Setting(vec![("place", ROOT), ("size", SIZE), ("sync", "synced"), ("io", "plain")]);
-        assert_eq!(class(&setting, &sample), Class::Durable);
+        let facts = [("device".to_owned(), "vda".to_owned())];
+        assert_eq!(class(&setting, &sample, &facts), Class::Durable);
         assert_eq!((DISK.reference)(&setting), Some(with(&setting, "place", BIND)));
         assert_eq!((DISK.reference)(&with(&setting, "place", BIND)), None);
-        assert_eq!((DISK.class)(&setting, &sample, "write"), Some("durable"));
-        assert_eq!((DISK.class)(&setting, &sample, "read"), None);
+        assert_eq!((DISK.class)(&setting, &sample, &facts, "write"), Some("durable"));
+        assert_eq!((DISK.class)(&setting, &sample, &facts, "read"), None);
     }
 }
