@@ -245,6 +245,9 @@ pub struct Concern {
     pub remedy: &'static str,
 }
 
+/// The class of a metric's value in a sample of this setting, with the facts that were read back.
+pub type Classify = fn(&Setting, &Sample, &[(String, String)], &str) -> Option<&'static str>;
+
 /// Everything about an experiment that needs no measuring: one value each, in its own file.
 #[derive(Debug)]
 pub struct Experiment {
@@ -301,9 +304,8 @@ pub struct Experiment {
     /// The time of one sample, given the time of one launch of the subject from the command until nothing is
     /// left; without a container that is shared.
     pub cost: fn(&Setting, Nanos) -> Nanos,
-    /// How safe what a metric measured was, in a word: `durable`; none where that is no question. With the facts that were
-    /// read back.
-    pub class: fn(&Setting, &Sample, &[(String, String)], &str) -> Option<&'static str>,
+    /// How safe what a metric measured was, in a word: `durable`; none where that is no question.
+    pub class: Classify,
     /// Whether this adds CPU time to the launch, which a CPU limit stretches.
     pub computes: bool,
     /// What the user's own work adds, as assumed before a trial tells; it may also fail.
