@@ -180,7 +180,13 @@ const RULES: &[Rule] = &[
     rule("memory", everything, Counterpart::NoneYet("memory")),
     rule("scale", everything, Counterpart::NoneYet("density")),
     rule("nested", everything, Counterpart::NoneYet("nested")),
-    rule("disk_write", everything, Counterpart::NoneYet("disk")),
+    rule(
+        "disk_write",
+        everything,
+        Counterpart::None(
+            "compare it with `write_rate` of `disk` at the same place, which says whether the bytes reached the disk",
+        ),
+    ),
     rule("layers", everything, Counterpart::NoneYet("layers")),
     rule("http", |one| one.condition("endpoint") == Some("network"), Counterpart::Metric(REQUESTS)),
     rule(
