@@ -172,11 +172,15 @@ fn network(work: &Work, time: f64, rng: &mut Rng) -> Done {
     }
 }
 
-/// A gigabyte in the scripted time, and small records in a millionth of it; the container's root doubles both. Nothing of a volume
-/// arrives at the device.
+/// A gigabyte in the scripted time, and small records in a millionth of it; the container's root doubles both, and
+/// memory takes a tenth. Nothing of a volume arrives at the device.
 fn files(work: &Work, time: f64, rng: &mut Rng) -> Done {
     let place = work.arguments.get(1).map_or("", String::as_str);
-    let factor = if place == "root" { 2.0 } else { 1.0 };
+    let factor = match place {
+        "root" => 2.0,
+        "tmpfs" => 0.1,
+        _ => 1.0,
+    };
     let mut nanos =
         |share: f64| (time * 1e9 * factor * share * (1.0 + 0.02 * rng.standard_normal().abs())) as i64;
     let appends: Vec<u64> = std::iter::repeat_with(|| nanos(1e-3) as u64).take(100).collect();

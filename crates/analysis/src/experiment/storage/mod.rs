@@ -3,15 +3,15 @@
 pub mod class;
 pub mod disk;
 
-use super::setting::{Setting, fits};
+use super::setting::fits;
 use crate::outcome::Sample;
 use crate::subject::spec::parse_size;
 use crate::units::Nanos;
 
 /// A gigabyte, as rates count it.
 const GB: f64 = 1e9;
-/// What a sample takes in addition to its bytes, at most: syncs, orders, small files.
-const AROUND: Nanos = Nanos::from_millis(250);
+/// What a sample takes in addition to its bytes: syncs, orders, small files.
+const AROUND: Nanos = Nanos::from_millis(100);
 
 fn is_size(value: &str) -> Result<(), String> {
     fits(parse_size(value).is_some_and(|bytes| BOUNDS.contains(&bytes)), "a size from 1MiB to 64GiB")
@@ -24,10 +24,4 @@ const BOUNDS: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 30;
 fn of_a_gigabyte(sample: &Sample, took: &str, bytes: &str) -> Option<f64> {
     let moved = sample.counter(bytes).filter(|bytes| *bytes > 0)?;
     Some(super::question::nanos(sample, took)? / moved as f64 * GB)
-}
-
-/// The same setting with another value of a key.
-fn with(setting: &Setting, key: &str, value: &'static str) -> Setting {
-    let pairs = setting.0.iter();
-    Setting(pairs.map(|(own, old)| (*own, if *own == key { value } else { *old })).collect())
 }

@@ -118,7 +118,7 @@ fn summary(view: &View<'_>, cells: &[usize]) -> Vec<String> {
     let mut all = Vec::new();
     for &cell in cells {
         if let Some((seen, mechanism)) = class_of(view, cell).fault() {
-            all.push(format!("{}: {seen}: {mechanism}; its numbers are no disk's", view.plan().named(cell)));
+            all.push(format!("{}: {seen}: {mechanism}; these are not disk speeds", view.plan().named(cell)));
         }
     }
     let is_first = |cell: &&usize| written(view, **cell) == written(view, cells[0]);
