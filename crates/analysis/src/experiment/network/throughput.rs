@@ -99,8 +99,8 @@ pub static NET_THROUGHPUT: Experiment = Experiment {
     quick_values: |key| if key.name == "bytes" { &[QUICK] } else { key.values },
     reference: inside,
     together: true,
-    // At about a gigabyte a second each way.
-    cost: |setting, _| AROUND + Nanos(2 * bytes(setting) as i64),
+    // At about two gigabytes a second each way.
+    cost: |setting, _| AROUND + Nanos(bytes(setting) as i64),
     ..Experiment::of(NAME, "what does a network path add to bulk transfer?", Need::Network, &METRICS)
 };
 

@@ -94,10 +94,10 @@ pub static DNS: Experiment = Experiment {
     has: |setting| is_user_defined(setting) || which(setting) != CONTAINER,
     quick_values: |key| key.values,
     reference: usual,
-    // Making and removing a container that stays takes about as long as two launches; a network, as three.
+    // Making and removing a container that stays takes about as long as two launches; a network, as two more.
     cost: |setting, launch| {
-        let launches = if is_user_defined(setting) { 5 } else { 2 };
-        Nanos(launches * launch.0 + LASTS.0 / 4)
+        let launches = if is_user_defined(setting) { 4 } else { 2 };
+        Nanos(launches * launch.0 + LASTS.0 / 8)
     },
     ..Experiment::of(NAME, "how long does a name take inside?", Need::Resolver, &METRICS)
 };
