@@ -7,7 +7,7 @@
 
 use super::class::{Class, Seen};
 use super::{AROUND, is_size, of_a_gigabyte};
-use crate::experiment::question::{Concern, Event, Experiment, Metric, Scope, Variation, Varied, nanos};
+use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
 use crate::experiment::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
 use crate::stats::Margin;
@@ -204,10 +204,6 @@ pub static DISK: Experiment = Experiment {
     keys: &KEYS,
     requires: &[("place", VOLUME, Need::Volumes)],
     event: Event::Works,
-    concern: Some(Concern {
-        job: "programs that sync what they write, such as databases",
-        remedy: "write to a volume or a bind mount",
-    }),
     scope: Scope::Few,
     varies: &[Variation::of("rm", &["false"]).only(Varied::Engines)],
     maps: &["write", "fsync"],

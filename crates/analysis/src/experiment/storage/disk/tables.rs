@@ -8,6 +8,7 @@ use crate::plan::Relation;
 use crate::text::{estimated, listed, percent};
 use crate::units::Unit;
 use crate::verdict::View;
+use crate::verdict::finding::{Finding, Verdict};
 use crate::verdict::table::{Column, ExperimentTable, Item};
 
 /// The metrics of the first table, with their headings.
@@ -62,7 +63,6 @@ fn speeds(view: &View<'_>, cells: &[usize]) -> ExperimentTable {
     };
     let columns = SPEEDS.iter().map(|(_, heading)| Column::of_values(heading, Unit::Seconds));
     let columns = heads().chain(columns).chain([Column::of_values("GB read again", Unit::Seconds)]).collect();
-    let summary = summary(view, cells);
     ExperimentTable {
         rows: cells.iter().map(row).collect(),
         notes: vec![
@@ -70,8 +70,7 @@ fn speeds(view: &View<'_>, cells: &[usize]) -> ExperimentTable {
                 .to_owned(),
             "only numbers of the class `durable` are a disk's; the next table says why others are not".to_owned(),
         ],
-        decided: summary.clone(),
-        summary,
+        summary: summary(view, cells),
         ..ExperimentTable::new(NAME, "speeds", "time to write and read, by place".to_owned(), columns)
     }
 }
@@ -137,19 +136,22 @@ fn summary(view: &View<'_>, cells: &[usize]) -> Vec<String> {
     all
 }
 
-/// The difference of a place from the same place of the baseline, and whether it is none that matters.
+/// The difference of a place from the same place of the baseline, if it is decided, and whether it is none that matters.
 fn against_the_host(view: &View<'_>, cell: usize, metric: &str) -> Option<(String, bool)> {
     let metric = view.metric_index(cell, metric)?;
-    let of_cell = |one: &&crate::verdict::Finding| {
+    let of_cell = |one: &&Finding| {
         let relation = &view.plan().comparisons[one.comparison].relation;
         (one.cell, one.metric) == (cell, metric) && *relation == Relation::Baseline
     };
     let finding = view.findings.iter().find(of_cell)?;
+    if !matches!(finding.verdict, Verdict::Same | Verdict::More | Verdict::Less) {
+        return None;
+    }
     let is_comparable = matches!(class_of(view, cell), Class::Durable | Class::Cached | Class::Memory);
     let difference =
         finding.difference.filter(|_| is_comparable && place(&view.cell(cell).setting) != TMPFS)?;
     let named = format!("{} ({})", view.label(cell), place(&view.cell(cell).setting));
-    let is_same = finding.kind().word() == "same";
+    let is_same = finding.verdict == Verdict::Same;
     let base = view.median(finding.against, metric).filter(|value| *value > 0.0)?;
     let told = if is_same {
         named
