@@ -17,6 +17,7 @@ use super::component::Client;
 use super::container::{Draft, Verbs, recorded};
 use super::limits::Limits;
 use super::resources::{Made, Offer, Wish};
+use super::storage::Storage;
 use super::treatment::{Cgroup, Expected, Network, Own};
 use super::{
     Access, Broom, Build, Description, Facts, Launch, Need, Order, Place, Port, RunContext, Spec, Subject,
@@ -203,7 +204,8 @@ impl Engine {
                 Some(_) => Some(2),
                 None => filter,
             },
-            root,
+            root: if spec.get("storage").is_some() { &[] } else { root },
+            storage: Storage::of(spec),
             limits: Limits::of(spec),
             ..Expected::container()
         };
