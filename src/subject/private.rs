@@ -4,11 +4,14 @@
 
 use std::any::Any;
 
+use super::component::{Client, run_within};
 use super::container::{Draft, Verbs};
-use super::{Description, Launch, Offer, Order, RunContext, Subject, Wish, resources};
-use crate::outcome::{Abort, Failure};
+use super::{Description, Launch, Offer, Order, RunContext, Spec, Subject, Wish, resources};
+use crate::image::fat;
+use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::resource::{Found, Held};
 use crate::subject::Made;
+use crate::units::Nanos;
 
 /// Makes what the engine works with.
 pub(super) type Begin = Box<dyn Fn(&RunContext) -> Result<Begun, Abort> + Send + Sync>;
@@ -22,6 +25,35 @@ pub(super) struct Begun {
     pub holds: Vec<Box<dyn Any + Send + Sync>>,
     /// Facts about these things.
     pub notes: Vec<(&'static str, String)>,
+}
+
+/// How long an engine may take to save an image, or to load it.
+const COPYING: Nanos = Nanos::from_millis(600_000);
+
+/// Copies the image that a specification names, if it is not one of dunnage's, from the user's engine.
+pub(super) fn copy_image(spec: &Spec, from: &Client, to: &Client, run: &RunContext) -> Result<(), Abort> {
+    let is_foreign = |name: &&str| !["small", fat::NAME].contains(name);
+    let Some(reference) = spec.get("image").filter(is_foreign) else { return Ok(()) };
+    let copied = run.owner.directory(|directory| {
+        let archive = directory.join("image.tar");
+        let path = archive.to_string_lossy();
+        std::fs::create_dir(directory)
+            .or_environment(format_args!("cannot make `{}`", directory.display()))?;
+        let steps: [(&Client, &[&str]); 2] =
+            [(from, &["save", "--output", &path, reference]), (to, &["load", "--input", &path])];
+        for (client, words) in steps {
+            client
+                .program(words)
+                .and_then(|program| run_within(COPYING, &program))
+                .map_err(|why| why.reason)
+                .or_environment(format_args!(
+                    "cannot copy the image `{reference}` from the user's {}",
+                    spec.name
+                ))?;
+        }
+        Ok(())
+    });
+    copied.map(drop)
 }
 
 /// The subject.

@@ -45,6 +45,7 @@ pub enum Need {
     Ext4,
     Xfs,
     Btrfs,
+    FuseOverlayfs,
     Stack,
     Script,
 }
@@ -79,6 +80,7 @@ impl Need {
             Need::Ext4 => "ext4",
             Need::Xfs => "xfs",
             Need::Btrfs => "btrfs",
+            Need::FuseOverlayfs => "fuse-overlayfs",
             Need::Stack => "stack",
             Need::Script => "script",
         }
@@ -102,6 +104,7 @@ impl Need {
                 opened.map(drop).map_err(|error| format!("/proc/sys/vm/drop_caches: {error}"))
             }
             Need::Useradd => words(self.name(), &["--help"]).map(drop),
+            Need::FuseOverlayfs => words(self.name(), &["--version"]).and_then(|_| root_ready()),
             Need::Hyperfine | Need::Cc | Need::Groff | Need::Bash | Need::Zsh | Need::Fish | Need::Script => {
                 words(self.name(), &["--version"]).map(drop)
             }

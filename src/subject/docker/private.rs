@@ -8,14 +8,14 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use super::{DEFAULT_RUNTIME, find, over_api};
+use super::{DEFAULT_RUNTIME, client, find, over_api};
 use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::resource::daemon::{Engine as Program, Setup, set_up};
 use crate::resource::filesystem::{TYPES, filesystem};
 use crate::resource::{Held, tool};
 use crate::subject::component::{Client, components, numbers};
 use crate::subject::engine::{self, Engine};
-use crate::subject::private::{Begun, Private};
+use crate::subject::private::{Begun, Private, copy_image};
 use crate::subject::storage::{CONTAINERD, Storage};
 use crate::subject::{Description, Facts, Need, RunContext, Spec, Subject, Unavailable, on_path};
 use crate::sys::{filesystem as disk, raw};
@@ -41,10 +41,10 @@ pub(super) fn build(
         runtime: Some(spec.runtime.clone().unwrap_or_else(|| default.to_owned())),
         notes: vec![("storage driver", storage.name.to_owned()), ("daemon", "private".to_owned())],
     };
-    let client = Client::of("docker");
+    let client = client(spec).unwrap_or_else(|_| Client::of("docker"));
     let about = Description { offers: offers(), ..Engine::description(spec, &client, facts, None, &[]) };
     let spec = spec.clone();
-    let begin = move |run: &RunContext| begin(&spec, storage, &configuration, run);
+    let begin = move |run: &RunContext| begin(&spec, storage, &configuration, &client, run);
     Ok(Box::new(Private::new(about, Box::new(begin))))
 }
 
@@ -155,6 +155,7 @@ fn begin(
     spec: &Spec,
     storage: &'static Storage,
     configuration: &Value,
+    client: &Client,
     run: &RunContext,
 ) -> Result<Begun, Abort> {
     let own = if storage.name == "btrfs" { Some(on_btrfs(run)?) } else { None };
@@ -187,7 +188,14 @@ fn begin(
     };
     let host = format!("unix://{}", daemon.socket.display());
     keys.push(("host", &host));
-    let subject = engine::build(&spec.with(&keys), &run.place, find, over_api)?;
+    let spec = spec.with(&keys);
+    copy_image(
+        &spec,
+        client,
+        &Client { global: vec!["--host".to_owned(), host.clone()], ..client.clone() },
+        run,
+    )?;
+    let subject = engine::build(&spec, &run.place, find, over_api)?;
     let data_root = match &own {
         Some(mounted) => {
             format!("in the state directory, in a file with btrfs (`{}`)", mounted.device.display())

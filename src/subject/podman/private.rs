@@ -7,8 +7,9 @@ use super::{find, find_with, limits_to_ask_for};
 use crate::outcome::Abort;
 use crate::resource::store::{Shared, store};
 use crate::resource::tool;
+use crate::subject::component::Client;
 use crate::subject::engine::Engine;
-use crate::subject::private::{Begun, Private};
+use crate::subject::private::{Begun, Private, copy_image};
 use crate::subject::storage::Storage;
 use crate::subject::treatment::Expected;
 use crate::subject::{Place, RunContext, Spec, Subject, Unavailable, api};
@@ -71,6 +72,8 @@ fn begin(
     let words: Vec<&str> = options.split(' ').collect();
     let store = store(&run.owner, program, &words, shared)?;
     let engine = find_with(spec, &store)?;
+    let users = Client { global: Vec::new(), ..engine.client.clone() };
+    copy_image(spec, &users, &engine.client, run)?;
     let subject: Box<dyn Subject> = match spec.get("client") {
         Some("api") => api::of_program(engine, &run.place, limits_to_ask_for())?,
         _ => Box::new(engine),
