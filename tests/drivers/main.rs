@@ -48,8 +48,8 @@ fn serve(drivers: &[Driver]) -> Recorded {
 fn check_nothing_left(dunnage: &Dunnage, run: &str, told: &Ran) {
     assert_eq!(left_of_resources::left_of(&dunnage.state(), run), Vec::<String>::new(), "{told}");
     assert_eq!(left::of_run(run), Vec::<String>::new(), "{told}");
-    let roots = fs::read_dir("/run").expect("/run").flatten().map(|entry| entry.path());
-    assert_eq!(roots.filter(|path| path.to_string_lossy().contains(run)).next(), None, "{told}");
+    let mut roots = fs::read_dir("/run").expect("/run").flatten().map(|entry| entry.path());
+    assert_eq!(roots.find(|path| path.to_string_lossy().contains(run)), None, "{told}");
     assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new(), "{told}");
 }
 

@@ -93,6 +93,7 @@ struct Prepared(Box<dyn Subject>);
 
 impl Finish for Prepared {
     fn finish(self: Box<Self>) -> Result<(), String> {
+        drop(self.0);
         Ok(())
     }
 }
