@@ -4,14 +4,15 @@
 //! A private daemon has a network namespace of its own, with a bridge of its own. So its containers reach
 //! each other but not the host, and it does not offer what needs that.
 
-use std::path::PathBuf;
+use std::any::Any;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
 use super::{DEFAULT_RUNTIME, client, find, over_api};
 use crate::outcome::{Abort, Failure, OrEnvironment};
-use crate::resource::daemon::{Engine as Program, Setup, set_up};
-use crate::resource::filesystem::{TYPES, filesystem};
+use crate::resource::daemon::{Daemon, Engine as Program, Setup, set_up};
+use crate::resource::filesystem::{Mounted, TYPES, filesystem};
 use crate::resource::{Held, tool};
 use crate::subject::component::{Client, components, numbers};
 use crate::subject::engine::{self, Engine};
@@ -158,58 +159,74 @@ fn begin(
     client: &Client,
     run: &RunContext,
 ) -> Result<Begun, Abort> {
-    let own = if storage.name == "btrfs" { Some(on_btrfs(run)?) } else { None };
-    let point = own.as_ref().map(|mounted| mounted.point.clone());
-    let start = |configuration: &Value| {
-        let configuration = configuration.to_string();
-        let setup = Setup {
-            engine: Program::Docker,
-            options: &[],
-            configuration: &configuration,
-            data_root: point.as_deref(),
-        };
-        set_up(&run.owner, &run.interrupts, setup)
-    };
-    let mut keys = Vec::new();
-    let (daemon, network) = match start(configuration) {
-        Err(Abort::Failed(failure))
-            if is_about_the_network(&failure) && spec.get("net") != Some("bridge") =>
-        {
-            let mut without = configuration.clone();
-            (without["bridge"], without["iptables"]) = ("none".into(), false.into());
-            keys.push(("net", "none"));
-            (start(&without)?, "none: the private daemon cannot make a bridge")
-        }
-        Err(Abort::Failed(failure)) => {
-            let reason = format!("a private daemon with the storage driver `{}` did not start", storage.name);
-            return Err(Failure { reason, ..failure }.into());
-        }
-        started => (started?, "a bridge in a network namespace of the private daemon"),
-    };
+    let disk = if storage.name == "btrfs" { Some(on_btrfs(run)?) } else { None };
+    let point = disk.as_ref().map(|mounted| mounted.point.as_path());
+    let (daemon, bridge) = started(spec, storage, configuration, point, run)?;
     let host = format!("unix://{}", daemon.socket.display());
-    keys.push(("host", &host));
-    let spec = spec.with(&keys);
-    copy_image(
-        &spec,
-        client,
-        &Client { global: vec!["--host".to_owned(), host.clone()], ..client.clone() },
-        run,
-    )?;
+    let mut spec = spec.with(&[("host", &host)]);
+    if bridge == Bridge::None {
+        spec = spec.with(&[("net", "none")]);
+    }
+    let own = Client { global: vec!["--host".to_owned(), host], ..client.clone() };
+    copy_image(&spec, client, &own, run)?;
     let subject = engine::build(&spec, &run.place, find, over_api)?;
-    let data_root = match &own {
-        Some(mounted) => {
-            format!("in the state directory, in a file with btrfs (`{}`)", mounted.device.display())
-        }
-        None => "in the state directory".to_owned(),
+    let data_root = match &disk {
+        Some(_) => "on btrfs, in a file in the state directory",
+        None => "in the state directory",
     };
     let notes = vec![
-        ("daemon", format!("private, ready after {}", daemon.start_up)),
-        ("data root", data_root),
-        ("network", network.to_owned()),
+        ("daemon", "private".to_owned()),
+        ("daemon start-up", daemon.start_up.to_string()),
+        ("data root", data_root.to_owned()),
+        ("network", bridge.described().to_owned()),
     ];
-    let mut holds: Vec<Box<dyn std::any::Any + Send + Sync>> = vec![Box::new(daemon) as _];
-    holds.extend(own.map(|mounted| Box::new(mounted) as _));
+    let mut holds: Vec<Box<dyn Any + Send + Sync>> = vec![Box::new(daemon) as _];
+    holds.extend(disk.map(|mounted| Box::new(mounted) as _));
     Ok(Begun { subject, holds, notes })
+}
+
+/// The bridge of a private daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bridge {
+    /// Its own.
+    Own,
+    /// It cannot make one.
+    None,
+}
+
+impl Bridge {
+    fn described(self) -> &'static str {
+        match self {
+            Bridge::Own => "a bridge in a network namespace of the private daemon",
+            Bridge::None => "none: the private daemon cannot make a bridge",
+        }
+    }
+}
+
+/// Starts the daemon, without a bridge if it cannot make one and none is asked for.
+fn started(
+    spec: &Spec,
+    storage: &Storage,
+    configuration: &Value,
+    data_root: Option<&Path>,
+    run: &RunContext,
+) -> Result<(Held<Daemon>, Bridge), Abort> {
+    let start = |configuration: &Value| {
+        let configuration = &configuration.to_string();
+        let setup = Setup { engine: Program::Docker, options: &[], configuration, data_root };
+        set_up(&run.owner, &run.interrupts, setup)
+    };
+    let failure = match start(configuration) {
+        Err(Abort::Failed(failure)) => failure,
+        done => return Ok((done?, Bridge::Own)),
+    };
+    if is_about_the_network(&failure) && spec.get("net") != Some("bridge") {
+        let mut without = configuration.clone();
+        (without["bridge"], without["iptables"]) = ("none".into(), false.into());
+        return Ok((start(&without)?, Bridge::None));
+    }
+    let reason = format!("a private daemon with the storage driver `{}` did not start", storage.name);
+    Err(Failure { reason, ..failure }.into())
 }
 
 /// Whether a daemon did not start because it could not make its bridge.
@@ -219,7 +236,7 @@ fn is_about_the_network(failure: &Failure) -> bool {
 }
 
 /// A filesystem for the data root, no larger than the free space.
-fn on_btrfs(run: &RunContext) -> Result<Held<crate::resource::filesystem::Mounted>, Abort> {
+fn on_btrfs(run: &RunContext) -> Result<Held<Mounted>, Abort> {
     let kind = TYPES.into_iter().find(|kind| kind.name == "btrfs").expect("btrfs is among the types");
     let state = &run.place.state;
     let left = disk::left(state).or_environment(format_args!("cannot look at `{}`", state.display()))?;
