@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::api;
 use super::component::{Client, components, program};
+use super::drivers::{self, Storage};
 use super::engine::{self, Engine};
-use super::storage::{self, Storage};
 use super::unavailable::silent_docker;
 use super::{Cause, Component, Facts, Kind, Need, Place, Spec, Subject, Unavailable, kinds, on_path};
 use crate::sys::process::{self, Process};
@@ -53,7 +53,7 @@ fn driver(info: &Value) -> &str {
     let status = info["DriverStatus"].as_array().into_iter().flatten();
     let mut types = status.filter(|pair| pair[0] == "driver-type").filter_map(|pair| pair[1].as_str());
     let is_of_containerd = types.any(|kind| kind.starts_with("io.containerd.snapshotter."));
-    if is_of_containerd && driver == "overlayfs" { storage::CONTAINERD } else { driver }
+    if is_of_containerd && driver == "overlayfs" { drivers::CONTAINERD } else { driver }
 }
 
 /// The client of a specification.

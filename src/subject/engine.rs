@@ -15,9 +15,9 @@ use self::verbs::OfEngine;
 use super::client::{self, Call, Terminal};
 use super::component::Client;
 use super::container::{Draft, Verbs, recorded};
+use super::drivers::Storage;
 use super::limits::Limits;
 use super::resources::{Made, Offer, Wish};
-use super::storage::Storage;
 use super::treatment::{Cgroup, Expected, Network, Own};
 use super::{
     Access, Broom, Build, Description, Facts, Launch, Need, Order, Place, Port, RunContext, Spec, Subject,

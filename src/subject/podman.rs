@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::api;
 use super::component::{Client, components, program};
+use super::drivers::Storage;
 use super::engine::{self, Engine};
 use super::login::Login;
-use super::storage::Storage;
 use super::{Broom, Cause, Facts, Kind, Place, Spec, Subject, Unavailable, kinds, on_path};
 use crate::sys::limits;
 

@@ -1,8 +1,8 @@
 //! Checks that the subject got the treatment it was asked to give: compares what the probe read back from
 //! inside with what was asked for, and reduces it to a few facts that are recorded.
 
+use super::drivers::Storage;
 use super::limits::Limits;
-use super::storage::Storage;
 use crate::outcome::{Failure, FailureClass};
 use crate::probe::Detail;
 use crate::probe::message::{CgroupInUse, Inside};

@@ -15,9 +15,9 @@ use crate::resource::daemon::{Daemon, Engine as Program, Setup, set_up};
 use crate::resource::filesystem::{Mounted, TYPES, filesystem};
 use crate::resource::{Held, tool};
 use crate::subject::component::{Client, components, numbers};
+use crate::subject::drivers::{CONTAINERD, Storage};
 use crate::subject::engine::{self, Engine};
 use crate::subject::private::{Begun, Private, copy_image};
-use crate::subject::storage::{CONTAINERD, Storage};
 use crate::subject::{Description, Facts, Need, RunContext, Spec, Subject, Unavailable, on_path};
 use crate::sys::{filesystem as disk, raw};
 
