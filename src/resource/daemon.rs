@@ -49,6 +49,8 @@ pub struct Daemon {
 
 /// The number of lines from the end of a log that a message quotes.
 const QUOTED_LINES: usize = 5;
+/// Docker's data root in the daemon's directory, unless it is elsewhere.
+const DATA_ROOT: &str = "root";
 /// The directory of the sockets of containerd's monitors, for every daemon.
 const MONITORS: &str = "/run/containerd/s";
 /// A containerd's tasks, below its own state directory.
@@ -56,14 +58,32 @@ const TASKS: &str = "c/io.containerd.runtime.v2.task";
 /// The Kubernetes plug-in would listen on a port, and needs networks that dunnage does not make.
 const CONTAINERD_CONFIG: &str = "version = 2\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n";
 
-/// Starts a daemon with these additional options; all its data is in the run's directory, or where `storage`
-/// says.
+/// How a daemon is set up.
+#[derive(Debug, Clone, Copy)]
+pub struct Setup<'a> {
+    /// The kind.
+    pub engine: Engine,
+    /// Additional options.
+    pub options: &'a [&'a str],
+    /// Docker's `daemon.json`.
+    pub configuration: &'a str,
+    /// Docker's data root, if it is not to be in the daemon's own directory. What is in it is not removed.
+    pub data_root: Option<&'a Path>,
+}
+
+/// Starts a daemon with these additional options; all its data is in the run's directory.
 pub fn daemon(
     owner: &Arc<Owner>,
     interrupts: &Interrupts,
     engine: Engine,
     options: &[&str],
 ) -> Result<Held<Daemon>, Abort> {
+    set_up(owner, interrupts, Setup { engine, options, configuration: "{}", data_root: None })
+}
+
+/// Starts a daemon that is set up in this way.
+pub fn set_up(owner: &Arc<Owner>, interrupts: &Interrupts, setup: Setup<'_>) -> Result<Held<Daemon>, Abort> {
+    let Setup { engine, options, configuration, data_root } = setup;
     let containerd = tool::find("containerd", "containerd")?;
     let dockerd = match engine {
         Engine::Docker => Some(tool::find("dockerd", "docker.io")?),
@@ -71,7 +91,8 @@ pub fn daemon(
     };
     // The path of a socket in it is limited to 107 bytes.
     let directory = owner.workspace().join(format!("d{}", owner.next_number()));
-    let record = Record::new(&KIND, directory.to_string_lossy());
+    let data_root = data_root.map_or_else(|| directory.join(DATA_ROOT), Path::to_owned).display().to_string();
+    let record = Record::new(&KIND, directory.to_string_lossy()).with("data root", &*data_root);
     owner.make(&KIND, record, || {
         let within = |name: &str| directory.join(name).to_string_lossy().into_owned();
         let write = |name: &str, text: &str| {
@@ -79,7 +100,7 @@ pub fn daemon(
             written.or_environment(format_args!("cannot write `{}`", within(name)))
         };
         write("containerd.toml", CONTAINERD_CONFIG)?;
-        write("daemon.json", "{}")?;
+        write("daemon.json", configuration)?;
         let start = |program: &Path, words: &[&str]| start(program, words, &directory, interrupts);
         let (config, address) = (within("containerd.toml"), within("containerd.sock"));
         let (root, state) = (within("containerd"), within("c"));
@@ -98,9 +119,9 @@ pub fn daemon(
             };
             let socket = directory.join("docker.sock");
             let host = format!("unix://{}", socket.display());
-            let own = [within("root"), within("exec"), within("pid"), within("daemon.json")];
-            let mut arguments = vec!["--host", &host, "--data-root", &own[0], "--exec-root", &own[1]];
-            arguments.extend(["--pidfile", &own[2], "--config-file", &own[3], "--containerd", &address]);
+            let own = [within("exec"), within("pid"), within("daemon.json")];
+            let mut arguments = vec!["--host", &host, "--data-root", &data_root, "--exec-root", &own[0]];
+            arguments.extend(["--pidfile", &own[1], "--config-file", &own[2], "--containerd", &address]);
             arguments.extend(["--shutdown-timeout", "5"]);
             arguments.extend(options);
             let second = start(dockerd, &arguments)?;
@@ -137,7 +158,8 @@ fn last_lines(log: &str) -> String {
 /// files.
 fn undo(record: &Record, _: &Scope<'_>) -> Result<Found, String> {
     let directory = Path::new(&record.id);
-    let held = containers(directory);
+    let data_root = record.attribute("data root").map_or_else(|_| directory.join(DATA_ROOT), PathBuf::from);
+    let held = containers(directory, &data_root);
     processes::end(&record.id, &["dockerd", "containerd"]);
     mounts::unmount(directory)?;
     let ids = held.iter().map(|(_, id)| id.clone());
@@ -157,12 +179,12 @@ fn undo(record: &Record, _: &Scope<'_>) -> Result<Found, String> {
 }
 
 /// The containers of a daemon in this directory, each with its containerd namespace.
-fn containers(directory: &Path) -> Vec<(String, String)> {
+fn containers(directory: &Path, data_root: &Path) -> Vec<(String, String)> {
     let names = |path: &Path| -> Vec<String> {
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     };
-    let of_docker = names(&directory.join("root/containers")).into_iter().map(|id| ("moby".to_owned(), id));
+    let of_docker = names(&data_root.join("containers")).into_iter().map(|id| ("moby".to_owned(), id));
     let tasks = directory.join(TASKS);
     let of_containerd = names(&tasks).into_iter().flat_map(|namespace| {
         let ids = names(&tasks.join(&namespace));

@@ -17,7 +17,8 @@ pub mod ports;
 mod processes;
 mod ready;
 pub(crate) mod service;
-mod tool;
+pub(crate) mod store;
+pub(crate) mod tool;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,8 +30,15 @@ use crate::sys::process;
 pub use held::{Held, Owner};
 
 /// The kinds that need no subject.
-pub(crate) static KINDS: &[&Kind] =
-    &[&directory::KIND, &mounts::KIND, &filesystem::KIND, &service::KIND, &daemon::KIND, &address::KIND];
+pub(crate) static KINDS: &[&Kind] = &[
+    &directory::KIND,
+    &mounts::KIND,
+    &filesystem::KIND,
+    &service::KIND,
+    &store::KIND,
+    &daemon::KIND,
+    &address::KIND,
+];
 
 /// The record of a resource, written before it is made: enough to find it and to undo it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

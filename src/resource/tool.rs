@@ -13,7 +13,7 @@ use crate::units::Nanos;
 const WORKING: Nanos = Nanos::from_millis(60_000);
 
 /// The tool with this name; administrators' tools may not be on the search path.
-pub(super) fn find(name: &str, package: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn find(name: &str, package: &str) -> Result<PathBuf, Failure> {
     let beside = ["/usr/sbin", "/sbin"].map(|directory| Path::new(directory).join(name));
     on_path(name).or_else(|| beside.into_iter().find(|path| path.exists())).ok_or_else(|| {
         let reason = format!("`{name}` is not installed: install the package `{package}`");

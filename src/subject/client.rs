@@ -110,6 +110,7 @@ pub(super) fn concluded(
     if call.expected.user_map.is_some() {
         treatment.push(("user_mapping", message.inside.uid_map.join(",")));
     }
+    treatment.extend(call.expected.storage_found(&message.inside));
     Ok(Launch {
         parts: Vec::new(),
         spawned,

@@ -52,6 +52,15 @@ pub(super) fn components(
     there.map(|(role, path)| Client { login: login.cloned(), ..Client::of(path) }.component(role)).collect()
 }
 
+/// The first two numbers of a version, anywhere in a program's answer.
+pub(super) fn numbers(version: &str) -> Option<(u32, u32)> {
+    let words = version.split(|c: char| c.is_whitespace() || c == ',' || c == '~' || c == '+' || c == '-');
+    words.into_iter().find_map(|word| {
+        let mut parts = word.trim_start_matches('v').split('.');
+        Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+    })
+}
+
 /// A program, and how to call it.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -139,4 +148,17 @@ pub(super) fn unavailable(abort: Abort) -> Unavailable {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_wherever_they_stand() {
+        assert_eq!(numbers("Docker version 20.10.24+dfsg1, build 297e128"), Some((20, 10)));
+        assert_eq!(numbers("ctr github.com/containerd/containerd v1.6.20~ds1"), Some((1, 6)));
+        assert_eq!(numbers("podman version 4.3.1"), Some((4, 3)));
+        assert_eq!(numbers("runsc version VERSION_MISSING"), None);
+    }
 }

@@ -498,7 +498,8 @@ impl Draft<'_> {
         order: Order<'_>,
     ) -> Result<Entered, Failure> {
         let message = client::message_in(shown, ended, terminal, order)?;
-        let treatment = self.run.treatment(&message.inside);
+        let mut treatment = self.run.treatment(&message.inside);
+        treatment.extend(self.expected.storage_found(&message.inside));
         let cpu = Cpu::default();
         Ok(Entered { spawned: ended.spawned, returned: ended.returned, message, treatment, cpu })
     }

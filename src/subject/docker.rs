@@ -1,14 +1,17 @@
 //! Docker through its command line or its API: what is specific to its daemon and its options.
 
+mod private;
+
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::api;
 use super::component::{Client, components, program};
+use super::drivers::{self, Storage};
 use super::engine::{self, Engine};
 use super::unavailable::silent_docker;
-use super::{Component, Facts, Kind, Need, Place, Spec, Subject, Unavailable, kinds, on_path};
+use super::{Cause, Component, Facts, Kind, Need, Place, Spec, Subject, Unavailable, kinds, on_path};
 use crate::sys::process::{self, Process};
 
 /// The client's default socket.
@@ -19,9 +22,48 @@ pub static KIND: Kind = Kind {
     declared: &kinds::DOCKER,
     as_installed: &["docker", "docker+crun"],
     equalised: &["docker:log=none,net=none", "docker+crun:log=none,net=none"],
-    build: |spec, place| engine::build(spec, place, find, over_api),
+    build,
     sweep: |_, broom| engine::sweep(find(&Spec::plain("docker")), broom),
 };
+
+/// The runtime of a daemon that is not configured otherwise.
+const DEFAULT_RUNTIME: &str = "runc";
+
+/// Docker as asked for. If a storage driver is asked for and the user's daemon does not use it, a private
+/// daemon does, unless a daemon is named.
+fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
+    let Some(storage) = Storage::of(spec).filter(|_| spec.get("host").is_none()) else {
+        return engine::build(spec, place, find, over_api);
+    };
+    let users = match spec.get("client") {
+        Some("api") => api::info("docker", &address(None)),
+        _ => client(spec).and_then(|client| info(&client)),
+    };
+    match users.as_ref() {
+        Ok(info) if driver(info) == storage.name => engine::build(spec, place, find, over_api),
+        // Without the client there is nothing to start containers with.
+        Err(why) if why.cause == Cause::NotInstalled => Err(why.clone()),
+        _ => private::build(spec, storage, users.as_ref().ok()),
+    }
+}
+
+/// The storage driver of a daemon, as the key `storage` calls it.
+fn driver(info: &Value) -> &str {
+    let driver = info["Driver"].as_str().unwrap_or_default();
+    let status = info["DriverStatus"].as_array().into_iter().flatten();
+    let mut types = status.filter(|pair| pair[0] == "driver-type").filter_map(|pair| pair[1].as_str());
+    let is_of_containerd = types.any(|kind| kind.starts_with("io.containerd.snapshotter."));
+    if is_of_containerd && driver == "overlayfs" { drivers::CONTAINERD } else { driver }
+}
+
+/// The client of a specification.
+fn client(spec: &Spec) -> Result<Client, Unavailable> {
+    let mut client = Client::of(program(spec, "docker", "install the package `docker.io` or Docker's own")?);
+    if let Some(host) = spec.get("host") {
+        client.global.extend(["--host", host].map(str::to_owned));
+    }
+    Ok(client)
+}
 
 /// The daemon over its API, with dunnage as the client.
 fn over_api(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
@@ -38,10 +80,7 @@ fn over_api(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable>
 
 /// Finds the client and asks its daemon for its facts.
 pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
-    let mut client = Client::of(program(spec, "docker", "install the package `docker.io` or Docker's own")?);
-    if let Some(host) = spec.get("host") {
-        client.global.extend(["--host", host].map(str::to_owned));
-    }
+    let client = client(spec)?;
     let info = info(&client)?;
     let component = client.component("client")?;
     of_info(spec, &info, client, component)
@@ -50,6 +89,11 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
 /// Docker as its daemon describes it, for either client.
 fn of_info(spec: &Spec, info: &Value, client: Client, component: Component) -> Result<Engine, Unavailable> {
     let text = |key: &str| info[key].as_str().unwrap_or_default().to_owned();
+    let storage = Storage::of(spec);
+    if let Some(asked) = storage.filter(|asked| asked.name != driver(info)) {
+        let reason = format!("the daemon uses the storage driver `{}`, not `{}`", driver(info), asked.name);
+        return Err(Unavailable::other_storage(reason).with_remedy("leave out `host` or `storage`"));
+    }
     let runtime = spec.runtime.clone().unwrap_or_else(|| text("DefaultRuntime"));
     let Some(known) = info["Runtimes"].get(&runtime) else {
         return Err(unknown_runtime(&runtime, info));
@@ -67,7 +111,7 @@ fn of_info(spec: &Spec, info: &Value, client: Client, component: Component) -> R
     if spec.runtime.is_some() {
         always.extend(["--runtime".to_owned(), runtime.clone()]);
     }
-    let notes = [
+    let mut notes = vec![
         ("server", text("ServerVersion")),
         ("storage driver", text("Driver")),
         ("log driver", text("LoggingDriver")),
@@ -77,10 +121,14 @@ fn of_info(spec: &Spec, info: &Value, client: Client, component: Component) -> R
         ("daemon started", daemons.first().map(|daemon| daemon.started().to_string()).unwrap_or_default()),
         ("daemon uptime", daemons.first().map(|daemon| daemon.uptime().to_string()).unwrap_or_default()),
     ];
+    if let Some(storage) = storage {
+        notes.push(("image store", storage.kept_by().to_owned()));
+        notes.push(("daemon", "the user's".to_owned()));
+    }
     let mut options = info["SecurityOptions"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let filter = options.any(|option| option.starts_with("name=seccomp")).then_some(2);
     let root: &[_] = if text("Driver").starts_with("overlay") { &["overlay"] } else { &[] };
-    let facts = Facts { components, runtime: Some(runtime), notes: notes.to_vec() };
+    let facts = Facts { components, runtime: Some(runtime), notes };
     let mut about = Engine::description(spec, &client, facts, filter, root);
     if about.offers.contains(&Need::Joined) {
         // Its proxy takes connections over IPv6 for containers without such an address too.
@@ -147,6 +195,19 @@ fn daemons(host: Option<&str>, root: &str) -> Vec<Process> {
         _ => process::holding(&|path| !root.is_empty() && path.starts_with(root)).find_map(of_id),
     });
     let Some(own) = own else { return Vec::new() };
-    let below = |one: &&Process| one.name == "containerd" && (one.parent == own.pid || one.parent == 1);
+    let named = containerd_of(own.pid);
+    let below = |one: &&Process| {
+        let is_its = named.map_or(one.parent == own.pid || one.parent == 1, |pid| one.pid == pid);
+        one.name == "containerd" && is_its
+    };
     std::iter::once(own.clone()).chain(all.iter().filter(below).cloned()).collect()
+}
+
+/// The containerd at the address that a dockerd was started with, if it was given one.
+fn containerd_of(dockerd: i32) -> Option<i32> {
+    let line = std::fs::read_to_string(format!("/proc/{dockerd}/cmdline")).ok()?;
+    let mut words = line.split('\0').skip_while(|word| !word.starts_with("--containerd"));
+    let first = words.next()?;
+    let address = first.strip_prefix("--containerd=").or_else(|| words.next())?;
+    process::listening_on(Path::new(address.strip_prefix("unix://").unwrap_or(address)))
 }

@@ -15,6 +15,7 @@ use self::verbs::OfEngine;
 use super::client::{self, Call, Terminal};
 use super::component::Client;
 use super::container::{Draft, Verbs, recorded};
+use super::drivers::Storage;
 use super::limits::Limits;
 use super::resources::{Made, Offer, Wish};
 use super::treatment::{Cgroup, Expected, Network, Own};
@@ -210,7 +211,8 @@ impl Engine {
                 Some(_) => Some(2),
                 None => filter,
             },
-            root,
+            root: if spec.get("storage").is_some() { &[] } else { root },
+            storage: Storage::of(spec),
             limits: Limits::of(spec),
             ..Expected::container()
         };

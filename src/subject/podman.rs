@@ -1,14 +1,17 @@
 //! Podman through its command line or its API: what is specific to an engine without a daemon.
 
+mod private;
+
 use std::path::PathBuf;
 
 use serde_json::Value;
 
 use super::api;
 use super::component::{Client, components, program};
+use super::drivers::Storage;
 use super::engine::{self, Engine};
 use super::login::Login;
-use super::{Broom, Facts, Kind, Place, Spec, Subject, Unavailable, kinds, on_path};
+use super::{Broom, Cause, Facts, Kind, Place, Spec, Subject, Unavailable, kinds, on_path};
 use crate::sys::limits;
 
 /// The kind `podman`.
@@ -16,9 +19,17 @@ pub static KIND: Kind = Kind {
     declared: &kinds::PODMAN,
     as_installed: &["podman", "podman+runc"],
     equalised: &["podman:log=none,net=none", "podman+runc:log=none,net=none"],
-    build: |spec, place| engine::build(spec, place, find, over_api),
+    build,
     sweep,
 };
+
+/// Podman as asked for: with a private store if its own uses another storage driver.
+fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
+    match engine::build(spec, place, find, over_api) {
+        Err(why) if why.cause == Cause::OtherStorage => private::build(spec, place, why),
+        built => built,
+    }
+}
 
 /// Podman's own service, with dunnage as the client.
 fn over_api(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
@@ -49,6 +60,11 @@ fn sweep(place: &Place, broom: Broom) -> Vec<String> {
 
 /// Finds podman and asks for its facts.
 pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
+    find_with(spec, &[])
+}
+
+/// The same with these options before every verb.
+fn find_with(spec: &Spec, options: &[String]) -> Result<Engine, Unavailable> {
     let mut client = Client::of(program(spec, "podman", "install the package `podman`")?);
     client.login = spec.get("rootless").map(Login::of).transpose()?.flatten();
     if let Some(runtime) = &spec.runtime {
@@ -58,7 +74,16 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
         }
         client.global.extend(["--runtime".to_owned(), runtime.clone()]);
     }
+    client.global.extend_from_slice(options);
     let (info, words) = info(&client)?;
+    let storage = Storage::of(spec);
+    if let Some(asked) = storage.filter(|asked| asked.name != driver(&info)) {
+        return Err(Unavailable::other_storage(format!(
+            "podman's store uses the storage driver `{}`, not `{}`",
+            driver(&info),
+            asked.name
+        )));
+    }
     if let Some(user) = spec.get("rootless") {
         check_mapping(user, &info, &words)?;
     }
@@ -81,8 +106,13 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
         ("graph root", text("/store/graphRoot")),
         ("rootless", info.pointer("/host/security/rootless").map(Value::to_string).unwrap_or_default()),
     ];
-    let notes =
-        notes.into_iter().chain(client.login.as_ref().map(Login::notes).into_iter().flatten()).collect();
+    let own =
+        storage.map(|_| ("store", if options.is_empty() { "the user's" } else { "private" }.to_owned()));
+    let notes = notes
+        .into_iter()
+        .chain(own)
+        .chain(client.login.as_ref().map(Login::notes).into_iter().flatten())
+        .collect();
     let driver = text("/store/graphDriverName");
     let filter = (info.pointer("/host/security/seccompEnabled") == Some(&Value::Bool(true))).then_some(2);
     let root: &[_] = if driver == "overlay" { &["overlay", "fuse.fuse-overlayfs", "fuse"] } else { &[] };
@@ -95,6 +125,13 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
         runtime: runtime_path,
         image: None,
     })
+}
+
+/// The storage driver of podman's store, as the key `storage` calls it.
+fn driver(info: &Value) -> &str {
+    let driver = info.pointer("/store/graphDriverName").and_then(Value::as_str).unwrap_or_default();
+    let helped = info.pointer("/store/graphOptions/overlay.mount_program").is_some();
+    if driver == "overlay" && helped { "fuse-overlayfs" } else { driver }
 }
 
 /// The answer of `podman info`, and its complaints on standard error.

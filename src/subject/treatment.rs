@@ -1,6 +1,7 @@
 //! Checks that the subject got the treatment it was asked to give: compares what the probe read back from
 //! inside with what was asked for, and reduces it to a few facts that are recorded.
 
+use super::drivers::Storage;
 use super::limits::Limits;
 use super::storage;
 use crate::outcome::{Failure, FailureClass};
@@ -79,6 +80,8 @@ pub struct Expected {
     pub kernel: Kernel,
     /// The allowed filesystem types of the root; empty for any.
     pub root: &'static [&'static str],
+    /// The storage driver that makes its root, if one is asked for.
+    pub storage: Option<&'static Storage>,
     /// The beginning of its user mapping, if one is asked for; empty for any.
     pub user_map: Option<String>,
     /// The snapshotter that makes its root, if one is asked for.
@@ -104,6 +107,7 @@ impl Expected {
             capabilities: None,
             kernel: Kernel::Hosts,
             root: &[],
+            storage: None,
             user_map: None,
             snapshotter: None,
             limits: None,
@@ -144,6 +148,11 @@ impl Expected {
         Detail { limits: self.limits.is_some(), mounts: has_hosts_name }.word()
     }
 
+    /// The filesystem type of the root, where a storage driver is asked for: a fact of the treatment.
+    pub fn storage_found(&self, inside: &Inside) -> Option<(&'static str, String)> {
+        self.storage.and_then(|_| inside.root()).map(|(kind, _)| ("storage", kind))
+    }
+
     /// Lists the differences, with both values; `host` is what a bare process sees.
     pub fn check(&self, inside: &Inside, host: &Inside) -> Result<(), Failure> {
         let mut wrong = match self.kernel {
@@ -177,6 +186,7 @@ impl Expected {
             None if !self.root.is_empty() => wrong.push("its root is not among its mounts".into()),
             _ => {}
         }
+        wrong.extend(self.storage.and_then(|asked| asked.fault(inside)));
         let map = &inside.uid_map;
         if let Some(asked) =
             self.user_map.iter().find(|asked| !asked.is_empty() && map.first() != Some(asked))

@@ -18,6 +18,8 @@ pub enum Cause {
     NoAnswer,
     /// The daemon does not know the runtime.
     UnknownRuntime,
+    /// The daemon or store uses another storage driver.
+    OtherStorage,
     /// Anything else.
     Other,
 }
@@ -74,6 +76,11 @@ impl Unavailable {
     /// A daemon does not know the runtime.
     pub(super) fn unknown_runtime(reason: impl Into<String>) -> Unavailable {
         Unavailable { cause: Cause::UnknownRuntime, ..Unavailable::because(reason) }
+    }
+
+    /// A daemon or store uses another storage driver.
+    pub(super) fn other_storage(reason: impl Into<String>) -> Unavailable {
+        Unavailable { cause: Cause::OtherStorage, ..Unavailable::because(reason) }
     }
 
     /// A program is not on the search path: it is not installed, or it is in a usual directory that is not on

@@ -61,6 +61,7 @@ pub fn cases() -> Vec<Case> {
         }),
         case("dockerd", "daemon", &[Need::Dockerd], |run| private(run).map(boxed)),
         case("container in dockerd", "daemon", &[Need::Dockerd, Need::Docker], container_in_a_private_daemon),
+        case("store", "store", &[Need::Podman, Need::Root], |run| prepared("podman:storage=vfs", run)),
         case("address", "address", &[Need::Root], |run| address(&run.owner).map(boxed)),
         case("floor image", "directory", &[Need::Root], |run| made("floor", image(), run)),
         case("docker network", "network", &[Need::Docker], |run| made("docker", Wish::Network, run)),
@@ -90,6 +91,22 @@ fn made(spec: &str, wish: Wish<'_>, run: &RunContext) -> Result<Box<dyn Finish>,
     let subject = subject(spec, run);
     assert!(subject.about().makes.contains(&wish.offer()), "{spec} offers what it makes");
     subject.make(wish, run).map(boxed)
+}
+
+struct Prepared(Box<dyn Subject>);
+
+impl Finish for Prepared {
+    fn finish(self: Box<Self>) -> Result<(), String> {
+        drop(self.0);
+        Ok(())
+    }
+}
+
+/// A subject with what it makes for itself.
+fn prepared(spec: &str, run: &RunContext) -> Result<Box<dyn Finish>, Abort> {
+    let mut subject = subject(spec, run);
+    subject.prepare(run)?;
+    Ok(Box::new(Prepared(subject)))
 }
 
 /// Twelve layers with two files each.

@@ -1,5 +1,6 @@
 //! Remains of a run on the machine: files, mounts, loop devices, interfaces, addresses, processes, and what engines
 //! hold.
+#![allow(dead_code, reason = "no test executable uses all of it")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -108,6 +108,7 @@ impl Need {
                 opened.map(drop).map_err(|error| format!("/proc/sys/vm/drop_caches: {error}"))
             }
             Need::Useradd => words(self.name(), &["--help"]).map(drop),
+            Need::FuseOverlayfs => words(self.name(), &["--version"]).and_then(|_| root_ready()),
             Need::Hyperfine | Need::Cc | Need::Groff | Need::Bash | Need::Zsh | Need::Fish | Need::Script => {
                 words(self.name(), &["--version"]).map(drop)
             }
@@ -115,7 +116,6 @@ impl Need {
             Need::Chromium => words("chromium", &["--version"]).map(drop),
             Need::Axe => axe_ready(),
             Need::Dockerd => words(self.name(), &["--version"]).and_then(|_| root_ready()),
-            Need::FuseOverlayfs => words(self.name(), &["--version"]).and_then(|_| root_ready()),
             Need::Stack => stack_ready(),
             Need::Ext4 | Need::Xfs | Need::Btrfs => {
                 let tool = format!("mkfs.{}", self.name());

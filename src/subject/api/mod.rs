@@ -73,20 +73,31 @@ pub(super) fn of_daemon(
     describe: impl FnOnce(&Value, Component) -> Result<Engine, Unavailable>,
 ) -> Result<Box<dyn Subject>, Unavailable> {
     let address = Address { engine: name, socket: socket_of(address)? };
-    let interrupts = Interrupts::install().ok();
-    let mut patience = Patience::new(ANSWER, interrupts.as_ref());
-    let silent = |abort| silent_docker(&address.to_string(), unavailable(abort));
-    let version = negotiated(&address, &mut patience).map_err(silent)?;
-    let request = Request::plain("GET", &format!("/v{version}/info"));
-    let answered = ask_once(&address, &request, &mut patience).map_err(silent)?;
-    let info = parsed(&answered, &request).map_err(|failure| unavailable(failure.into()))?;
-    if !info["ServerVersion"].is_string() {
-        return Err(Unavailable::because("the daemon did not identify itself"));
-    }
+    let (info, version) = asked(&address)?;
     let mut engine = describe(&info, own_component(place)?)?;
     engine.about.facts.notes.push(("api version", version.clone()));
     engine.about.makes = MADE;
     Ok(Box::new(Api { engine, server: Server::Daemon(address), version, ulimits: Vec::new() }))
+}
+
+/// What the daemon at this address says of itself.
+pub(super) fn info(engine: &'static str, address: &str) -> Result<Value, Unavailable> {
+    asked(&Address { engine, socket: socket_of(address)? }).map(|(info, _)| info)
+}
+
+/// What a daemon says of itself, and the version of the API to use with it.
+fn asked(address: &Address) -> Result<(Value, String), Unavailable> {
+    let interrupts = Interrupts::install().ok();
+    let mut patience = Patience::new(ANSWER, interrupts.as_ref());
+    let silent = |abort| silent_docker(&address.to_string(), unavailable(abort));
+    let version = negotiated(address, &mut patience).map_err(silent)?;
+    let request = Request::plain("GET", &format!("/v{version}/info"));
+    let answered = ask_once(address, &request, &mut patience).map_err(silent)?;
+    let info = parsed(&answered, &request).map_err(|failure| unavailable(failure.into()))?;
+    if !info["ServerVersion"].is_string() {
+        return Err(Unavailable::because("the daemon did not identify itself"));
+    }
+    Ok((info, version))
 }
 
 /// An engine whose own program serves the API, once the subject is prepared.

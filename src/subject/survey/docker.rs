@@ -1,7 +1,8 @@
 //! Docker: its daemon, its runtimes, its bridge, its storage.
 
-use super::{Daemon, Program, Programs, numbers, of_engine};
+use super::{Daemon, Program, Programs, of_engine};
 use crate::host::checks::{Finding, View};
+use crate::subject::component::numbers;
 use crate::subject::unavailable::JOIN_THE_GROUP;
 
 pub(super) fn daemon(_: &View, programs: &Programs) -> Finding {

@@ -1,7 +1,8 @@
 //! Defaults of engines that are not faults and still make figures differ.
 
-use super::{Asked, Programs, numbers};
+use super::{Asked, Programs};
 use crate::host::checks::{Finding, View};
+use crate::subject::component::numbers;
 
 /// The engines that answer, with their versions.
 fn engines<'a>(programs: &'a Programs) -> Vec<(&'static str, &'a str)> {

@@ -4,8 +4,9 @@
 //! Deliberately absent: crun, youki and gVisor, which publish no such days: only their newest release is
 //! supported.
 
-use super::{Asked, Programs, numbers};
+use super::{Asked, Programs};
 use crate::host::checks::{Finding, View};
+use crate::subject::component::numbers;
 
 /// A series, up to and including this version, and the day on which its support ended.
 type End = ((u32, u32), &'static str);

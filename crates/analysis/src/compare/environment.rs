@@ -62,8 +62,8 @@ const MACHINE: &str = "kernel kernel_version kernel_command_line architecture cp
      hypervisor cgroup_mode cgroup_v1_controllers cgroup_v2_controllers clock_source disk_model disk_kind";
 /// Facts that are new with every boot or directory and have no effect on speed.
 const PASSING: [&str; 2] = ["boot_time", "storage_state"];
-/// Notes about an engine that change with time.
-const AGEING: [&str; 2] = ["containers", "daemon uptime"];
+/// Notes about an engine that change with time, or with each start.
+const AGEING: [&str; 4] = ["containers", "daemon uptime", "daemon start-up", "service start-up"];
 const STARTED: &str = "daemon started";
 
 /// What a fact is about: the meaning of a difference, its name, and the subject's label, empty if it is about

@@ -199,7 +199,27 @@ static CONTAINERD_KEYS: [Key; 10] = [
     Key::choice("client", &["ctr"]).meaning("how to reach containerd: its own command line"),
 ];
 
-static DOCKER_KEYS: [Key; 14] = [
+static DOCKER_KEYS: [Key; 15] = [
+    Key::choice(
+        "storage",
+        &[
+            "overlay2",
+            "fuse-overlayfs",
+            "vfs",
+            "btrfs",
+            "zfs",
+            "containerd",
+            "overlay",
+            "aufs",
+            "devicemapper",
+        ],
+    )
+    .without_default()
+    .meaning(
+        "the storage driver; by default the daemon's own. If the daemon uses another one, or none runs, root \
+         gets a private daemon with this one; `containerd`: the containerd image store (docker 24 or newer); \
+         `btrfs`: on a filesystem in a file; the last three are old: docker dropped them in 24.0 or 25.0",
+    ),
     Key::choice("net", &["none", "bridge", "host"])
         .without_default()
         .meaning("the network; `bridge` unless the daemon is configured otherwise"),
@@ -224,7 +244,11 @@ static DOCKER_KEYS: [Key; 14] = [
         .meaning("how to reach the engine: through its command line, or from dunnage directly over its API"),
 ];
 
-static PODMAN_KEYS: [Key; 14] = [
+static PODMAN_KEYS: [Key; 15] = [
+    Key::choice("storage", &["overlay", "fuse-overlayfs", "vfs"]).without_default().meaning(
+        "the storage driver; by default that of podman's own store. If the store uses another one, root gets \
+         a private store with this one; `overlay` is the kernel's",
+    ),
     Key::choice("net", &["none", "bridge", "host", "slirp4netns", "pasta"])
         .without_default()
         .meaning("the network; `bridge` for root, `slirp4netns` or `pasta` for others"),

@@ -1,0 +1,293 @@
+//! Docker with a storage driver that the user's daemon does not use: a private daemon with this driver, and
+//! otherwise set up as the user's, as far as that says how it is. The user's daemon is only asked.
+//!
+//! A private daemon has a network namespace of its own, with a bridge of its own. So its containers reach
+//! each other but not the host, and it does not offer what needs that.
+
+use std::any::Any;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use super::{DEFAULT_RUNTIME, client, find, over_api};
+use crate::outcome::{Abort, Failure, OrEnvironment};
+use crate::resource::daemon::{Daemon, Engine as Program, Setup, set_up};
+use crate::resource::filesystem::{Mounted, TYPES, filesystem};
+use crate::resource::{Held, tool};
+use crate::subject::component::{Client, components, numbers};
+use crate::subject::drivers::{CONTAINERD, Storage};
+use crate::subject::engine::{self, Engine};
+use crate::subject::private::{Begun, Private, copy_image};
+use crate::subject::{Description, Facts, Need, RunContext, Spec, Subject, Unavailable, on_path};
+use crate::sys::{filesystem as disk, raw};
+
+/// The most bytes of a filesystem in a file, which occupy space only as they are written.
+const MOST: u64 = 64 << 30;
+/// The first version whose `daemon.json` says whether to use the containerd image store.
+const CHOOSES_STORE: (u32, u32) = (24, 0);
+
+/// The subject, if a private daemon with this driver can be started here. `users` is what the user's daemon
+/// says of itself.
+pub(super) fn build(
+    spec: &Spec,
+    storage: &'static Storage,
+    users: Option<&Value>,
+) -> Result<Box<dyn Subject>, Unavailable> {
+    let version = check(spec, storage)?;
+    let runtimes = runtimes(spec, users)?;
+    let default = users.and_then(|info| info["DefaultRuntime"].as_str()).unwrap_or(DEFAULT_RUNTIME);
+    let configuration = configuration(storage, version, users, &runtimes, default);
+    let facts = Facts {
+        components: components(None, [("daemon", Some(program("dockerd", "docker.io")?))])?,
+        runtime: Some(spec.runtime.clone().unwrap_or_else(|| default.to_owned())),
+        notes: vec![("storage driver", storage.name.to_owned()), ("daemon", "private".to_owned())],
+    };
+    let client = client(spec).unwrap_or_else(|_| Client::of("docker"));
+    let about = Description { offers: offers(), ..Engine::description(spec, &client, facts, None, &[]) };
+    let spec = spec.clone();
+    let begin = move |run: &RunContext| begin(&spec, storage, &configuration, &client, run);
+    Ok(Box::new(Private::new(about, Box::new(begin))))
+}
+
+/// What its containers can do: nothing that needs a way to the host.
+fn offers() -> Vec<Need> {
+    [&Need::CONTAINER[..], &[Need::Volumes]].concat()
+}
+
+/// Checks what can be known without starting it, and returns the daemon's version.
+fn check(spec: &Spec, storage: &Storage) -> Result<Option<(u32, u32)>, Unavailable> {
+    if raw::user_and_group().0 != 0 {
+        return Err(Unavailable::because(format!(
+            "the daemon does not use the storage driver `{}`, and a private daemon with it needs root",
+            storage.name
+        ))
+        .with_remedy("start dunnage as root"));
+    }
+    if spec.get("net") == Some("host") {
+        return Err(Unavailable::because(
+            "a private daemon has a network namespace of its own, so `net=host` is not the host's",
+        )
+        .with_remedy("leave out `net=host`, or choose the storage driver of the user's daemon"));
+    }
+    let dockerd = program("dockerd", "docker.io")?;
+    let version = numbers(&Client::of(dockerd).version()?);
+    storage.check_version(version)?;
+    match storage.name {
+        "btrfs" => drop(program("mkfs.btrfs", "btrfs-progs")?),
+        "fuse-overlayfs" => drop(program("fuse-overlayfs", "fuse-overlayfs")?),
+        "devicemapper" => {
+            return Err(Unavailable::because(
+                "dunnage starts no private daemon with `devicemapper`, which makes a pool of block devices; docker \
+                 deprecated it in version 18.09 and dropped it in version 25.0",
+            ));
+        }
+        _ => {}
+    }
+    Ok(version)
+}
+
+fn program(name: &str, package: &str) -> Result<PathBuf, Unavailable> {
+    tool::find(name, package).map_err(|failure| Unavailable::not_installed(failure.reason))
+}
+
+/// The runtimes of the user's daemon, and the one that is asked for.
+fn runtimes(spec: &Spec, users: Option<&Value>) -> Result<Map<String, Value>, Unavailable> {
+    let known = users.and_then(|info| info["Runtimes"].as_object()).into_iter().flatten();
+    // The daemon's own, which it refuses to be given.
+    let own = |name: &str| name == DEFAULT_RUNTIME || name.starts_with("io.containerd.");
+    let mut all: Map<String, Value> =
+        known.filter(|(name, _)| !own(name)).map(|(name, how)| (name.clone(), set_up_as(how))).collect();
+    let asked = spec.runtime.as_deref().filter(|name| !own(name) && !all.contains_key(*name));
+    if let Some(name) = asked {
+        let path = on_path(name).ok_or_else(|| {
+            let remedy = format!("install the package `{name}`");
+            Unavailable::absent(&format!("the runtime `{name}` is "), name, &remedy)
+        })?;
+        all.insert(name.to_owned(), json!({ "path": path.to_string_lossy() }));
+    }
+    Ok(all)
+}
+
+/// A runtime as `daemon.json` has it, from what a daemon says of it.
+fn set_up_as(how: &Value) -> Value {
+    let parts = ["path", "runtimeArgs", "runtimeType", "options"];
+    let given = |name: &&str| !how[*name].is_null() && how[*name] != "";
+    parts
+        .into_iter()
+        .filter(given)
+        .map(|name| (name.to_owned(), how[name].clone()))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+/// Its `daemon.json`, like the user's daemon apart from the driver.
+fn configuration(
+    storage: &Storage,
+    version: Option<(u32, u32)>,
+    users: Option<&Value>,
+    runtimes: &Map<String, Value>,
+    default: &str,
+) -> Value {
+    let is_of_containerd = storage.name == CONTAINERD;
+    // The snapshotter, which containerd calls by the filesystem's name.
+    let driver = if is_of_containerd { "overlayfs" } else { storage.name };
+    let mut all = json!({ "storage-driver": driver, "runtimes": runtimes, "default-runtime": default });
+    if version.is_some_and(|version| version >= CHOOSES_STORE) {
+        all["features"] = json!({ "containerd-snapshotter": is_of_containerd });
+    }
+    let said = |key: &str| users.and_then(|info| info[key].as_str()).filter(|text| !text.is_empty());
+    if let Some(driver) = said("CgroupDriver").filter(|driver| *driver != "none") {
+        all["exec-opts"] = json!([format!("native.cgroupdriver={driver}")]);
+    }
+    if let Some(driver) = said("LoggingDriver") {
+        all["log-driver"] = driver.into();
+    }
+    let options = users.and_then(|info| info["SecurityOptions"].as_array()).into_iter().flatten();
+    let profile = options.filter_map(|option| option.as_str()?.strip_prefix("name=seccomp,profile=")).next();
+    // The daemon's own profile has either name.
+    if let Some(profile) = profile.filter(|name| !["default", "builtin"].contains(name)) {
+        all["seccomp-profile"] = profile.into();
+    }
+    all
+}
+
+/// Starts the daemon, and finds docker with it.
+fn begin(
+    spec: &Spec,
+    storage: &'static Storage,
+    configuration: &Value,
+    client: &Client,
+    run: &RunContext,
+) -> Result<Begun, Abort> {
+    let disk = if storage.name == "btrfs" { Some(on_btrfs(run)?) } else { None };
+    let point = disk.as_ref().map(|mounted| mounted.point.as_path());
+    let (daemon, bridge) = started(spec, storage, configuration, point, run)?;
+    let host = format!("unix://{}", daemon.socket.display());
+    let mut spec = spec.with(&[("host", &host)]);
+    if bridge == Bridge::None {
+        spec = spec.with(&[("net", "none")]);
+    }
+    let own = Client { global: vec!["--host".to_owned(), host], ..client.clone() };
+    copy_image(&spec, client, &own, run)?;
+    let subject = engine::build(&spec, &run.place, find, over_api)?;
+    let data_root = match &disk {
+        Some(_) => "on btrfs, in a file in the state directory",
+        None => "in the state directory",
+    };
+    let notes = vec![
+        ("daemon", "private".to_owned()),
+        ("daemon start-up", daemon.start_up.to_string()),
+        ("data root", data_root.to_owned()),
+        ("network", bridge.described().to_owned()),
+    ];
+    let mut holds: Vec<Box<dyn Any + Send + Sync>> = vec![Box::new(daemon) as _];
+    holds.extend(disk.map(|mounted| Box::new(mounted) as _));
+    Ok(Begun { subject, holds, notes })
+}
+
+/// The bridge of a private daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bridge {
+    /// Its own.
+    Own,
+    /// It cannot make one.
+    None,
+}
+
+impl Bridge {
+    fn described(self) -> &'static str {
+        match self {
+            Bridge::Own => "a bridge in a network namespace of the private daemon",
+            Bridge::None => "none: the private daemon cannot make a bridge",
+        }
+    }
+}
+
+/// Starts the daemon, without a bridge if it cannot make one and none is asked for.
+fn started(
+    spec: &Spec,
+    storage: &Storage,
+    configuration: &Value,
+    data_root: Option<&Path>,
+    run: &RunContext,
+) -> Result<(Held<Daemon>, Bridge), Abort> {
+    let start = |configuration: &Value| {
+        let configuration = &configuration.to_string();
+        let setup = Setup { engine: Program::Docker, options: &[], configuration, data_root };
+        set_up(&run.owner, &run.interrupts, setup)
+    };
+    let failure = match start(configuration) {
+        Err(Abort::Failed(failure)) => failure,
+        done => return Ok((done?, Bridge::Own)),
+    };
+    if is_about_the_network(&failure) && spec.get("net") != Some("bridge") {
+        let mut without = configuration.clone();
+        (without["bridge"], without["iptables"]) = ("none".into(), false.into());
+        return Ok((start(&without)?, Bridge::None));
+    }
+    let reason = format!("a private daemon with the storage driver `{}` did not start", storage.name);
+    Err(Failure { reason, ..failure }.into())
+}
+
+/// Whether a daemon did not start because it could not make its bridge.
+fn is_about_the_network(failure: &Failure) -> bool {
+    let words = failure.words.as_deref().unwrap_or_default().to_lowercase();
+    ["network controller", "iptables", "docker0"].iter().any(|part| words.contains(part))
+}
+
+/// A filesystem for the data root, no larger than the free space.
+fn on_btrfs(run: &RunContext) -> Result<Held<Mounted>, Abort> {
+    let kind = TYPES.into_iter().find(|kind| kind.name == "btrfs").expect("btrfs is among the types");
+    let state = &run.place.state;
+    let left = disk::left(state).or_environment(format_args!("cannot look at `{}`", state.display()))?;
+    filesystem(&run.owner, &run.interrupts, kind, left.bytes.min(MOST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(text: &str) -> Spec {
+        Spec::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_private_daemon_is_set_up_like_the_users() {
+        let spec = spec("docker+crun:storage=containerd");
+        let info = json!({
+            "DefaultRuntime": "crun", "CgroupDriver": "systemd", "LoggingDriver": "journald",
+            "SecurityOptions": ["name=apparmor", "name=seccomp,profile=/etc/own.json"],
+            "Runtimes": {
+                "runc": {"path": "runc"}, "io.containerd.runc.v2": {"path": "runc"},
+                "crun": {"path": "/usr/bin/crun", "status": {"a": "b"}},
+                "gvisor": {"runtimeType": "io.containerd.runsc.v1", "path": ""},
+            },
+        });
+        let known = runtimes(&spec, Some(&info)).unwrap();
+        let storage = Storage::of(&spec).unwrap();
+        let made = configuration(storage, Some((26, 1)), Some(&info), &known, "crun");
+        let expected = json!({
+            "storage-driver": "overlayfs", "features": {"containerd-snapshotter": true},
+            "runtimes": {"crun": {"path": "/usr/bin/crun"}, "gvisor": {"runtimeType": "io.containerd.runsc.v1"}},
+            "default-runtime": "crun", "exec-opts": ["native.cgroupdriver=systemd"], "log-driver": "journald",
+            "seccomp-profile": "/etc/own.json",
+        });
+        assert_eq!(made, expected);
+    }
+
+    #[test]
+    fn without_the_users_daemon_it_is_as_installed() {
+        let spec = spec("docker:storage=vfs");
+        let known = runtimes(&spec, None).unwrap();
+        let made = configuration(Storage::of(&spec).unwrap(), Some((20, 10)), None, &known, "runc");
+        assert_eq!(made, json!({ "storage-driver": "vfs", "runtimes": {}, "default-runtime": "runc" }));
+    }
+
+    #[test]
+    fn a_bridge_that_cannot_be_made_is_not_a_broken_driver() {
+        let failure = |words: &str| Failure::environment("it ended").with_words(words.as_bytes());
+        let bridge = "failed to start daemon: Error initializing network controller: iptables failed";
+        assert!(is_about_the_network(&failure(bridge)));
+        assert!(!is_about_the_network(&failure("error initializing graphdriver: driver not supported")));
+    }
+}
