@@ -113,7 +113,7 @@ fn description(spec: &Spec, facts: Facts) -> Description {
         limits: Limits::of(spec),
         ..Expected::container()
     };
-    let mut offers = Need::CONTAINER.to_vec();
+    let mut offers = [&Need::CONTAINER[..], &[Need::Images]].concat();
     offers.retain(|need| *need != Need::Lifecycle || verbs::is_created_apart(spec));
     Description { offers, makes: &[Offer::Image], ..Description::new(spec, facts, expected) }
 }

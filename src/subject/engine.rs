@@ -276,7 +276,7 @@ fn offers(spec: &Spec, is_rootless: bool) -> Vec<Need> {
         _ if is_rootless => &[Need::Ports, Need::Resolver, Need::Names],
         _ => &[Need::Ports, Need::Address, Need::Joined, Need::Resolver, Need::Names],
     };
-    [&Need::CONTAINER[..], &[Need::Volumes], more].concat()
+    [&Need::CONTAINER[..], &[Need::Volumes, Need::Images], more].concat()
 }
 
 /// The subject of a specification: the engine by its command line, or over its API.

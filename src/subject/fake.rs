@@ -82,7 +82,7 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         about: Description {
             offers: [
                 &Need::CONTAINER[..],
-                &[Need::Address, Need::Ports, Need::Resolver, Need::Names, Need::Volumes],
+                &[Need::Address, Need::Ports, Need::Resolver, Need::Names, Need::Volumes, Need::Images],
             ]
             .concat(),
             makes: &[Offer::Volume, Offer::Image],

@@ -107,7 +107,11 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     // gVisor and youki filter only the system calls of the first process, so a process that enters would not
     // have the treatment asked for.
     let enters_unfiltered = ["runsc", "youki"].contains(&&*spec.name) && spec.get("seccomp") != Some("off");
-    let offers = if enters_unfiltered { vec![Need::Launch, Need::Work] } else { Need::CONTAINER.to_vec() };
+    let offers = if enters_unfiltered {
+        vec![Need::Launch, Need::Work]
+    } else {
+        [&Need::CONTAINER[..], &[Need::Images]].concat()
+    };
     let makes = &[Offer::Image];
     let notes = rootless.then(|| place.state.join(&spec.name));
     if let Some(notes) = &notes {

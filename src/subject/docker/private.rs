@@ -51,7 +51,7 @@ pub(super) fn build(
 
 /// What its containers can do: nothing that needs a way to the host.
 fn offers() -> Vec<Need> {
-    [&Need::CONTAINER[..], &[Need::Volumes]].concat()
+    [&Need::CONTAINER[..], &[Need::Volumes, Need::Images]].concat()
 }
 
 /// Checks what can be known without starting it, and returns the daemon's version.

@@ -84,7 +84,8 @@ pub(super) fn offers(spec: &Spec) -> Vec<Need> {
     let own = spec.keys.is_empty().then_some(Need::Pieces);
     let is_joined = container::is_privileged() && pieces(spec).has(Piece::Network);
     let joined = if is_joined { &[Need::Address, Need::Joined, Need::Resolver][..] } else { &[] };
-    Need::CONTAINER.iter().copied().chain(own).chain(joined.iter().copied()).collect()
+    let always = Need::CONTAINER.iter().copied().chain([Need::Images]);
+    always.chain(own).chain(joined.iter().copied()).collect()
 }
 
 #[cfg(test)]

@@ -68,11 +68,13 @@ pub enum Need {
     Names,
     /// Named volumes.
     Volumes,
+    /// Images with layers made by dunnage.
+    Images,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 13] = [
+    pub const ALL: [Need; 14] = [
         Need::Launch,
         Need::Lifecycle,
         Need::Exec,
@@ -86,6 +88,7 @@ impl Need {
         Need::Resolver,
         Need::Names,
         Need::Volumes,
+        Need::Images,
     ];
     /// What everything that makes containers supports.
     pub const CONTAINER: [Need; 5] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Work, Need::Network];
@@ -111,6 +114,7 @@ impl Need {
             Need::Resolver => "it does not reach a resolver on the host",
             Need::Names => "its networks have no resolver",
             Need::Volumes => "it has no volumes",
+            Need::Images => "it has no image with layers",
         }
     }
 }
