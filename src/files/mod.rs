@@ -33,8 +33,8 @@ pub use channel::Io;
 pub use forget::{Forgotten, forget};
 pub use random::{Random, Scattered, random};
 pub use single::{
-    Modified, Opens, Single, Touched, append_to, chmod, chown, delete, modify, open, rename, stat, touch,
-    truncate,
+    Each, Modified, Single, Touched, append_to, chmod, chown, delete, each, modify, open, rename, stat,
+    touch, truncate,
 };
 pub use transfer::{Files, Moved, read, write};
 pub use tree::{Cleared, clear, prepare};

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Gid, Mode, chmodat, chownat, lstat};
 
-use super::transfer::content_for;
+use super::transfer::{content_for, numbered};
 use super::watch::Watch;
 use super::{Class, failure, unsupported};
 use crate::outcome::{Distribution, Failure};
@@ -37,27 +37,39 @@ impl From<Watch> for Single {
     }
 }
 
-/// The time of opening files.
+/// The time of the same operation on many files.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Opens {
+pub struct Each {
     /// All of them.
     pub all: Single,
     /// Each, in nanoseconds.
-    pub open: Distribution,
+    pub each: Distribution,
 }
 
-/// Opens each file for reading and closes it: `openat` and `close`.
+/// Carries out an operation on each file numbered from 0, one after the other, and stops at the first that fails.
 ///
 /// # Errors
-/// If one cannot be opened.
-pub fn open(paths: &[&Path]) -> Result<Opens, Failure> {
-    let (mut watch, mut open) = (Watch::default(), Distribution::of_durations());
-    for path in paths {
-        let (done, nanos) = watch.time(|| Class::Cached.open(path, OpenOptions::new().read(true)).map(drop));
-        done.map_err(|error| failure("cannot open", path, &error))?;
-        open.record(nanos);
+/// Those of the operation.
+pub fn each(
+    place: &Path,
+    count: u64,
+    operation: fn(&Path) -> Result<Single, Failure>,
+) -> Result<Each, Failure> {
+    let (mut all, mut each) = (Single { took: Nanos(0), cpu: Nanos(0) }, Distribution::of_durations());
+    for number in 0..count {
+        let one = operation(&numbered(place, number))?;
+        all = Single { took: all.took + one.took, cpu: all.cpu + one.cpu };
+        each.record(one.took.0 as u64);
     }
-    Ok(Opens { all: watch.into(), open })
+    Ok(Each { all, each })
+}
+
+/// Opens a file for reading and closes it: `openat` and `close`.
+///
+/// # Errors
+/// If it cannot be opened.
+pub fn open(path: &Path) -> Result<Single, Failure> {
+    timed(path, "cannot open", || Class::Cached.open(path, OpenOptions::new().read(true)).map(drop))
 }
 
 /// The time of a modification.

@@ -5,15 +5,15 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::{Place, treatment};
+use super::{Made, Place, Subject, treatment};
 use crate::outcome::Abort;
 use crate::probe::message::Inside;
-use crate::resource::{self, Owner, journals};
+use crate::resource::{self, Held, Owner, journals};
 use crate::sys::accounting::Listener;
 use crate::sys::cgroup;
 use crate::sys::seccomp::Profile;
@@ -44,7 +44,11 @@ pub struct RunContext {
     pub owner: Arc<Owner>,
     /// Set by `filter` when the first subject that needs it is prepared.
     pub(super) filter: OnceLock<Filter>,
+    images: Mutex<Vec<(Kept, Held<Made>)>>,
 }
+
+/// What an image is kept for: a specification, a store of its own, and what is in it, in words.
+type Kept = (String, Option<usize>, String);
 
 /// A system call filter and its origin.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,6 +86,7 @@ impl RunContext {
             tell: |_| (),
             scripted: AtomicU64::new(1_000_000_000),
             filter: OnceLock::new(),
+            images: Mutex::default(),
         })
     }
 
@@ -96,6 +101,24 @@ impl RunContext {
         let is_laid_in = self.lays_in_the_probe && facts.contains(&("mnt", "private".to_owned()));
         facts.extend(is_laid_in.then(|| ("probe", "laid in".to_owned())));
         facts
+    }
+
+    /// An image that lasts until the run ends; made when its subject first needs one that these words describe.
+    pub fn kept_image(
+        &self,
+        subject: &dyn Subject,
+        what: &str,
+        make: impl FnOnce() -> Result<Held<Made>, Abort>,
+    ) -> Result<Made, Abort> {
+        let key = (subject.about().spec.to_string(), subject.own_store(), what.to_owned());
+        let mut images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = images.iter().find(|(own, _)| *own == key) {
+            return Ok((**known).clone());
+        }
+        let made = make()?;
+        let image = (*made).clone();
+        images.push((key, made));
+        Ok(image)
     }
 
     /// Advances the clock of scripted subjects by this much, and returns the time before.
@@ -122,6 +145,7 @@ impl std::ops::Deref for RunContext {
 /// running, since its runtime may be about to make a cgroup in it.
 impl Drop for RunContext {
     fn drop(&mut self) {
+        self.images.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
         let left = self.owner.left();
         if let Some(first) = left.first() {
             let first = resource::shown(resource::KINDS, first);

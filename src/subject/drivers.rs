@@ -1,7 +1,7 @@
 //! Storage drivers: what each makes of a container's root as the probe reads it back, and which version of an
 //! engine dropped it. How an engine gets a driver is in the engine's own file.
 
-use super::{Spec, Unavailable};
+use super::{Description, Spec, Unavailable};
 use crate::probe::message::Inside;
 
 /// A storage driver of an engine.
@@ -110,6 +110,15 @@ impl Storage {
     pub(super) fn kept_by(&self) -> &'static str {
         if self.name == CONTAINERD { "containerd image store" } else { "graph driver" }
     }
+}
+
+/// Whether a subject keeps each layer as a copy of all below it, as recorded about it.
+pub fn copies_every_layer(about: &Description) -> bool {
+    let notes = about.facts.notes.iter();
+    let names = ["storage driver", "snapshotter"];
+    notes
+        .filter(|(name, _)| names.contains(name))
+        .any(|(_, driver)| ["vfs", "native"].contains(&driver.as_str()))
 }
 
 #[cfg(test)]

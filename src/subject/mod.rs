@@ -173,6 +173,10 @@ pub trait Subject: Send + Sync {
     }
     /// Removes the instance with this name and everything left of it, for instance after a kill.
     fn remove(&self, name: &str) -> Result<Found, Failure>;
+    /// What tells its store of images from those of other instances of the same specification, if it has one of its own.
+    fn own_store(&self) -> Option<usize> {
+        None
+    }
     /// Whether it is timed by the kernel's clock; scripted subjects have their own.
     fn has_a_clock(&self) -> bool {
         true

@@ -115,6 +115,10 @@ impl Subject for Private {
         self.subject()?.make(wish, run)
     }
 
+    fn own_store(&self) -> Option<usize> {
+        self.begun.as_ref().map(|begun| std::ptr::from_ref(begun).addr())
+    }
+
     /// After a kill nothing is prepared, and what was made has gone with the daemon or the store.
     fn unmake(&self, offer: Offer, name: &str, run: &str) -> Result<Found, Failure> {
         self.subject().map_or(Ok(Found::No), |subject| subject.unmake(offer, name, run))

@@ -286,10 +286,15 @@ fn extents_wait_for_their_place_until_the_file_is_synced() {
 #[test]
 fn single_operations_do_what_they_say() {
     let room = room();
-    ask("prepare PLACE/a file:1000000 gone:5000 old:5000", room.path());
+    ask("prepare PLACE/a file:1000000 gone:5000 old:5000 0:5000 1:5000", room.path());
     let path = |name: &str| -> PathBuf { room.path().join("a").join(name) };
-    let done = ask("open PLACE/a/file PLACE/a/gone PLACE/a/old", room.path());
-    assert_eq!(distribution(&done, "open").count(), 3);
+    let many = || ["0", "1"].map(|name| fs::read(path(name)).unwrap());
+    let before = many();
+    let done = ask("each open PLACE/a 2", room.path());
+    assert!(distribution(&done, "each").count() == 2 && many() == before);
+    let done = ask("each modify PLACE/a 2", room.path());
+    assert_eq!(distribution(&done, "each").count(), 2);
+    assert!(many().iter().zip(&before).all(|(after, before)| after[2500] == !before[2500]));
     let before = fs::read(path("file")).unwrap();
     let done = ask("modify PLACE/a/file", room.path());
     assert!(named(&done, "opened") > 0 && named(&done, "opened") < named(&done, "took"));

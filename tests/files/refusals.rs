@@ -142,6 +142,7 @@ fn orders_that_make_no_sense_are_refused() {
         ("random PLACE/a read 0 4096 cached plain 1 0", "above zero"),
         ("prepare PLACE/b file", "NAME:BYTES"),
         ("open", "an absolute path"),
+        ("each delete PLACE/a 1", "open or modify or chmod"),
     ] {
         let failure = failure(order, room.path());
         assert!(

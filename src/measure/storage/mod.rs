@@ -2,6 +2,7 @@
 //! below counts meanwhile.
 
 pub mod disk;
+pub mod layers;
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -88,6 +89,19 @@ impl Place {
             At::Root | At::Bind => {}
         }
         Ok(place)
+    }
+
+    /// Files of an image that are below this name.
+    pub fn in_image(image: Made, name: &str) -> Place {
+        let request = ContainerRequest { image: Some(image), ..ContainerRequest::default() };
+        Place {
+            path: Path::new(INSIDE).join(name),
+            request,
+            host: None,
+            _directory: None,
+            _mounted: None,
+            _volume: None,
+        }
     }
 
     /// A directory of the host's has the same path inside.

@@ -7,10 +7,10 @@
 //! | `forget PATH COUNT` | `resident`, `pages` |
 //! | `append PATH COUNT SIZE NANOS` | `appends`, `took`, `cpu`, distribution `append` |
 //! | `random PATH read\|write COUNT SIZE synced\|direct\|cached plain\|uring DEPTH NANOS` | `operations`, `took`, `cpu`, distribution `random` |
-//! | `open FILE…` | `took`, `cpu`, distribution `open` |
+//! | `each open\|modify\|chmod PATH COUNT` | `took`, `cpu`, distribution `each` |
 //! | `modify FILE` | `took`, `cpu`, `opened` |
 //! | `append-to FILE BYTES`, `truncate FILE BYTES` | `took`, `cpu` |
-//! | `delete FILE`, `rename FILE NEW`, `chmod FILE`, `chown FILE`, `stat FILE` | `took`, `cpu` |
+//! | `open FILE`, `delete FILE`, `rename FILE NEW`, `chmod FILE`, `chown FILE`, `stat FILE` | `took`, `cpu` |
 //! | `touch FILE` | `exists`, `size`, `extents`, `delayed`; note `extents` where they are not known |
 //! | `prepare PATH NAME:BYTES…` | |
 //! | `clear PATH` | `removed`, `left` |
@@ -38,7 +38,8 @@ static ORDERS: &[(&str, Order)] = &[
     ("forget", forget),
     ("append", append),
     ("random", random),
-    ("open", open),
+    ("each", each),
+    ("open", |words, report| single(report, files::open(path(words, 1)?)?)),
     ("modify", modify),
     ("append-to", |words, report| single(report, files::append_to(path(words, 1)?, number(words, 2)?)?)),
     ("truncate", |words, report| single(report, files::truncate(path(words, 1)?, number(words, 2)?)?)),
@@ -171,10 +172,14 @@ fn random(words: Words<'_>, report: &mut Report<'_, '_>) -> Result<(), Failure> 
     single(report, Single { took: done.took, cpu: done.cpu })
 }
 
-fn open(words: Words<'_>, report: &mut Report<'_, '_>) -> Result<(), Failure> {
-    let paths = (1..=words.from(1).len().max(1)).map(|index| path(words, index));
-    let done = files::open(&paths.collect::<Result<Vec<_>, _>>()?)?;
-    report.distribution("open", &done.open);
+/// An operation on one file.
+type Operation = fn(&Path) -> Result<Single, Failure>;
+
+fn each(words: Words<'_>, report: &mut Report<'_, '_>) -> Result<(), Failure> {
+    let modify: Operation = |path| Ok(files::modify(path)?.all);
+    let all: [(&str, Operation); 3] = [("open", files::open), ("modify", modify), ("chmod", files::chmod)];
+    let done = files::each(path(words, 2)?, number(words, 3)?, one_of(words, 1, &all)?)?;
+    report.distribution("each", &done.each);
     single(report, done.all)
 }
 

@@ -3,6 +3,7 @@
 //! the container's own namespace, and the container dies with the thread that made it.
 
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -49,14 +50,19 @@ pub(super) fn unmount(own: &Path) -> Step {
     Step::call("unmount overlay", own, libc::SYS_umount2, [text(own), number(0usize)])
 }
 
-/// The directory that overlayfs makes in its work directory; an ordinary user may remove it but not enter it.
+/// The directory that overlayfs makes in its work directory; an ordinary user may remove it but not enter it. A removed file
+/// leaves something in it.
 fn made_by_overlayfs(own: &Path) -> PathBuf {
     own.join("work/work")
 }
 
 /// Removes the overlay's directory with everything that the container wrote.
 fn remove_scratch(own: &Path) -> io::Result<()> {
-    match std::fs::remove_dir(made_by_overlayfs(own)) {
+    let made = made_by_overlayfs(own);
+    match std::fs::remove_dir(&made) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+            std::fs::set_permissions(&made, std::fs::Permissions::from_mode(0o700))?;
+        }
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }

@@ -48,6 +48,16 @@ pub fn slope(points: impl Iterator<Item = (f64, f64)> + Clone) -> Option<f64> {
     fit(points).map(|(_, slope)| slope)
 }
 
+/// The share of the variance of y that the least-squares line through points (x, y) explains, R²; none without a line or
+/// without variance.
+pub fn determination(points: impl Iterator<Item = (f64, f64)> + Clone) -> Option<f64> {
+    let (fixed, slope) = fit(points.clone())?;
+    let mean = points.clone().map(|(_, y)| y).sum::<f64>() / points.clone().count() as f64;
+    let whole: f64 = points.clone().map(|(_, y)| (y - mean).powi(2)).sum();
+    let left: f64 = points.map(|(x, y)| (y - fixed - slope * x).powi(2)).sum();
+    (whole > 0.0).then(|| 1.0 - left / whole)
+}
+
 /// Intercept and slope.
 fn fit(points: impl Iterator<Item = (f64, f64)> + Clone) -> Option<(f64, f64)> {
     let count = points.clone().count() as f64;
@@ -104,6 +114,17 @@ mod tests {
         // 20 rounds make percentile intervals a little narrow: 89 % of 200 is four standard errors below 95
         // %.
         assert!(held.iter().all(|held| *held >= 178), "{held:?}");
+    }
+
+    #[test]
+    fn the_share_that_a_line_explains_is_one_on_it_and_zero_across_it() {
+        let of = |points: &[(f64, f64)]| determination(points.iter().copied());
+        assert_eq!(of(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]), Some(1.0));
+        assert_eq!(of(&[(-1.0, 0.0), (0.0, 1.0), (1.0, 0.0)]), Some(0.0));
+        // Residuals −0.5, 1, −0.5 around y = x + 0.5: 1.5 of a variance of 3.5.
+        let half = of(&[(0.0, 0.0), (1.0, 2.5), (2.0, 2.0)]).unwrap();
+        assert!((half - (1.0 - 1.5 / 3.5)).abs() < 1e-12, "{half}");
+        assert_eq!((of(&[(1.0, 2.0), (1.0, 3.0)]), of(&[(1.0, 2.0), (2.0, 2.0)])), (None, None));
     }
 
     #[test]

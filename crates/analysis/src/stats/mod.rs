@@ -56,7 +56,7 @@ pub use decide::{Comparison, Decision, Goal, Margin, NewRun, compare, decide};
 pub use drift::{Drift, drift};
 pub use factorial::{Effect, effect};
 pub use level::{Alpha, min_rounds};
-pub use line::{Line, line, slope};
+pub use line::{Line, determination, line, slope};
 pub use noise::NoiseFloor;
 pub use order::{Estimate, Interval, MedianRanks, median_ranks};
 pub use outliers::outer_fences;

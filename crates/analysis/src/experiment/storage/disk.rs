@@ -15,7 +15,6 @@ use crate::subject::Need;
 use crate::subject::spec::parse_size;
 use crate::units::{Better, Nanos, Unit};
 
-pub mod suspects;
 pub mod tables;
 
 /// Its name.

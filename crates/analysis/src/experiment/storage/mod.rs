@@ -2,6 +2,8 @@
 
 pub mod class;
 pub mod disk;
+pub mod layers;
+pub mod suspects;
 
 use super::setting::fits;
 use crate::outcome::Sample;

@@ -1,9 +1,9 @@
 //! Two tables: how fast each place is, and whether its bytes reached the device; and the answer in sentences, in which
 //! numbers that are no disk's are not ranked.
 
-use super::suspects::{class_of, fact};
 use super::{BIND, NAME, TMPFS, place};
 use crate::experiment::storage::class::Class;
+use crate::experiment::storage::suspects::{class_of, fact};
 use crate::plan::Relation;
 use crate::text::{estimated, listed, percent};
 use crate::units::Unit;

@@ -1,9 +1,10 @@
 //! What cannot be true of numbers that are called a disk's: syncs after which the bytes are not there, and rates above
 //! what the device takes.
 
-use super::{DURABLE, NAME, sync};
+use super::class::{Class, Seen};
+use super::disk::{self, sync};
+use super::layers;
 use crate::experiment::Weight;
-use crate::experiment::storage::class::{Class, Seen};
 use crate::units::Unit;
 use crate::verdict::{Suspect, View};
 
@@ -32,6 +33,11 @@ pub fn class_of(view: &View<'_>, cell: usize) -> Class {
 
 /// Syncs after which the bytes are not at the device: the numbers are no disk's.
 pub fn not_durable(view: &View<'_>) -> Vec<Suspect> {
+    let promised = [(disk::NAME, &disk::DURABLE[..]), (layers::NAME, &layers::DURABLE)];
+    promised.into_iter().flat_map(|(name, metrics)| of_experiment(view, name, metrics)).collect()
+}
+
+fn of_experiment(view: &View<'_>, name: &'static str, metrics: &[&str]) -> Vec<Suspect> {
     let of_cell = |cell: usize| {
         let (seen, mechanism) = class_of(view, cell).fault()?;
         let of_metric = |name: &&str| {
@@ -40,14 +46,14 @@ pub fn not_durable(view: &View<'_>) -> Vec<Suspect> {
             let decides = view.metric(cell, metric).weight == Weight::Verdict;
             decides.then(|| Suspect::of("not on the disk", (cell, metric), evidence, mechanism))
         };
-        Some(DURABLE.iter().filter_map(of_metric).collect::<Vec<_>>())
+        Some(metrics.iter().filter_map(of_metric).collect::<Vec<_>>())
     };
-    view.cells_of(NAME).filter_map(of_cell).flatten().collect()
+    view.cells_of(name).filter_map(of_cell).flatten().collect()
 }
 
 /// The most that a device took in this run, in bytes a second.
 fn ceiling(view: &View<'_>, device: &str) -> Option<f64> {
-    let own = view.cells_of(NAME).filter(|cell| fact(view, *cell, "device") == Some(device));
+    let own = view.cells_of(disk::NAME).filter(|cell| fact(view, *cell, "device") == Some(device));
     let values = own.filter_map(|cell| {
         Some(view.cells[cell].metrics[view.metric_index(cell, "ceiling")?].as_ref()?.range.1)
     });
@@ -73,5 +79,5 @@ pub fn above_the_ceiling(view: &View<'_>) -> Vec<Suspect> {
             Some(Suspect::of("above the device's ceiling", (cell, metric), evidence, mechanism))
         })?
     };
-    view.cells_of(NAME).filter_map(of_cell).collect()
+    view.cells_of(disk::NAME).filter_map(of_cell).collect()
 }

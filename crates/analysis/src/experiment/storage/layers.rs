@@ -1,0 +1,244 @@
+//! What do files of an image cost? An image has files in its first and in its last layer; a program opens them, reads
+//! them from the device, and changes them in every way, each of which it also does to files of a directory that is
+//! mounted into the container, and on the host.
+//!
+//! Deliberately absent: an intermediate layer without files, and files that two operations share, since the
+//! first change of a file copies it.
+
+use super::class::{Class, Seen};
+use super::{AROUND, is_size};
+use crate::experiment::question::{Event, Experiment, Metric, Scope, nanos};
+use crate::experiment::setting::{Setting, SettingKey, fits};
+use crate::outcome::Sample;
+use crate::stats::Margin;
+use crate::subject::Need;
+use crate::subject::spec::parse_size;
+use crate::units::{Better, Nanos, Unit};
+
+mod answers;
+pub mod tables;
+
+/// Its name.
+pub const NAME: &str = "layers";
+
+/// A directory of the host's, bound into the container; it has no layers.
+pub const BIND: &str = "bind";
+/// The first layer of the image, below all others.
+pub const FIRST: &str = "first";
+/// The last layer of the image that has files.
+pub const LAST: &str = "last";
+/// The number of layers of a mount.
+const NO_LAYERS: &str = "0";
+
+const SIZE: &str = "100MB";
+const QUICK: &str = "10MB";
+/// Numbers of layers that a user can ask for.
+const LAYER_COUNTS: std::ops::RangeInclusive<usize> = 3..=500;
+
+/// Files of a tenth of the size that are read and changed together.
+pub const MANY: u64 = 10;
+/// Small files, which are opened.
+pub const SMALL: u64 = 1000;
+/// Of these, the number that is changed.
+pub const CHANGED: u64 = 100;
+/// Bytes of a small file, and of what is appended.
+pub const SMALL_BYTES: u64 = 4096;
+/// Shares of the size, in percent, with the metric of such a file's change; the largest are `modify_many` and `modify`.
+pub const LINE: [(u64, &str); 3] = [(1, "modify_1"), (4, "modify_4"), (25, "modify_25")];
+
+/// A file of the size: tenths of a second.
+const LARGE: Margin = Margin::fixed(1e-3, 0.05);
+/// Bytes from a device, at whatever depth they are.
+const READ: Margin = Margin::fixed(1e-3, 0.03);
+/// A single call, without waiting for a device.
+const CALL: Margin = Margin::fixed(1e-6, 0.05);
+
+const fn timed(name: &'static str, counter: &'static str, margin: Margin) -> Metric {
+    Metric::named(name, nanos, counter).of(Unit::Seconds, margin)
+}
+
+const fn share(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
+    Metric::by(name, derive).of(Unit::Share, Margin::fixed(0.01, 0.0)).with(Better::Neither).context()
+}
+
+fn part(sample: &Sample, counter: &str, of: &str) -> Option<f64> {
+    let whole = sample.counter(of).filter(|bytes| *bytes > 0)?;
+    Some(sample.counter(counter)? as f64 / whole as f64)
+}
+
+static METRICS: [Metric; 21] = [
+    timed("modify", "modify", LARGE).meaning(
+        "the time to change one byte of a file of the size that is not in the page cache: open it for reading and writing, write, \
+         sync",
+    ),
+    timed("modify_many", "modify_many", LARGE)
+        .meaning("as `modify`, of ten files of a tenth of the size, one after the other"),
+    Metric::by("modify_small", |sample| sample.quantile("modify_small", 0.5))
+        .of(Unit::Seconds, Margin::fixed(20e-6, 0.05))
+        .meaning("as `modify`, of a file of 4 KiB that is in the page cache: the median of a hundred"),
+    timed("new", "new", LARGE).meaning("the time to write a new file of the size and to sync it"),
+    timed("read", "read", READ).meaning("the time to read a file of the size that is not in the page cache"),
+    Metric::by("open", |sample| sample.quantile("open", 0.5)).of(Unit::Seconds, CALL).meaning(
+        "the median time to open and close a file for the first time in a container, of a thousand in one directory",
+    ),
+    timed("chmod", "chmod", Margin::fixed(100e-6, 0.05))
+        .meaning("the time to change the mode of a file of a tenth of the size"),
+    timed("chown", "chown", LARGE).context().meaning("as `chmod`, to change its group"),
+    timed("append", "append", LARGE)
+        .context()
+        .meaning("the time to append 4 KiB to a file of a tenth of the size, and to sync it"),
+    timed("truncate", "truncate", LARGE)
+        .context()
+        .meaning("the time to replace the contents of a file of a tenth of the size by as many bytes, and to sync it"),
+    timed("rename", "rename", LARGE).context().meaning("the time to rename a file of a tenth of the size"),
+    timed("delete", "delete", LARGE).context().meaning("the time to remove a file of a tenth of the size"),
+    timed("read_again", "read_again", READ).context().meaning("as `read`, when the file is in the page cache"),
+    Metric::by("open_again", |sample| sample.quantile("open_again", 0.5))
+        .of(Unit::Seconds, CALL)
+        .context()
+        .meaning("as `open`, for the second time"),
+    Metric::by("open_p99", |sample| sample.quantile("open", 0.99))
+        .of(Unit::Seconds, CALL)
+        .context()
+        .meaning("as `open`, 99th percentile"),
+    timed("modify_1", "modify_1", LARGE).context().meaning("as `modify`, of a file of 1 % of the size"),
+    timed("modify_4", "modify_4", LARGE).context().meaning("as `modify`, of a file of 4 % of the size"),
+    timed("modify_25", "modify_25", LARGE).context().meaning("as `modify`, of a file of 25 % of the size"),
+    share("copied", |sample| part(sample, "copied_bytes", "size"))
+        .meaning("bytes that arrived at the device during `modify`, as a share of the file's"),
+    share("device_share", |sample| part(sample, "device_bytes", "size"))
+        .meaning("bytes that arrived at the device during `new`, as a share of the file's"),
+    share("others_share", |sample| part(sample, "others_bytes", "size")).meaning(
+        "bytes that others would have written to the device in the time of `new`, if they went on as right before, likewise",
+    ),
+];
+
+static KEYS: [SettingKey; 3] = [
+    SettingKey::of("layers", &["10", "20", NO_LAYERS])
+        .or(|value| {
+            let is_known = value.parse().is_ok_and(|count| LAYER_COUNTS.contains(&count));
+            fits(is_known, "a number of layers from 3 to 500")
+        })
+        .meaning(
+            "layers of the image, none of which is empty; the program is alone in the uppermost one. `0`: a mount, which has none",
+        ),
+    SettingKey::of("at", &[FIRST, LAST, BIND]).meaning(
+        "where the files are: `first`: in the first layer, below all others; `last`: in the last one below the program's; `bind`: in a directory \
+         of the host's that is mounted into the container",
+    ),
+    SettingKey::of("size", &[SIZE]).or(is_size).meaning("bytes of the largest file, such as `100MB` or `1GB`"),
+];
+
+/// The layers of the image of a setting; none for a mount.
+pub fn count(setting: &Setting) -> Option<usize> {
+    setting.get("layers").and_then(|count| count.parse().ok()).filter(|count| LAYER_COUNTS.contains(count))
+}
+
+/// Where the files of a setting are.
+pub fn at(setting: &Setting) -> &'static str {
+    setting.get("at").unwrap_or(BIND)
+}
+
+/// The bytes of its largest file.
+pub fn size(setting: &Setting) -> u64 {
+    setting.get("size").and_then(parse_size).unwrap_or(1)
+}
+
+/// The class of what a sample wrote, with these facts read back.
+fn class(sample: &Sample, facts: &[(String, String)]) -> Class {
+    let fact = |name: &str| facts.iter().find(|(own, _)| own == name).map(|(_, fact)| fact.as_str());
+    Class::of(&Seen {
+        sync: "synced",
+        is_volatile: fact("durability") == Some("volatile"),
+        device: fact("device"),
+        arrived: part(sample, "device_bytes", "size"),
+        others: part(sample, "others_bytes", "size"),
+    })
+}
+
+/// Metrics that promise that bytes are on the device.
+pub const DURABLE: [&str; 6] = ["modify", "modify_many", "modify_small", "new", "append", "truncate"];
+
+/// The experiment `layers`.
+pub static LAYERS: Experiment = Experiment {
+    keys: &KEYS,
+    requires: &[("at", FIRST, Need::Images), ("at", LAST, Need::Images)],
+    event: Event::Works,
+    scope: Scope::Few,
+    maps: &["modify", "open"],
+    has: |setting| (at(setting) == BIND) == (setting.get("layers") == Some(NO_LAYERS)),
+    quick_values: |key| match key.name {
+        "size" => &[QUICK],
+        "layers" => &["10", NO_LAYERS],
+        _ => key.values,
+    },
+    reference: |setting| {
+        let mount = |(key, value): (&'static str, &'static str)| match key {
+            "layers" => (key, NO_LAYERS),
+            "at" => (key, BIND),
+            _ => (key, value),
+        };
+        (at(setting) != BIND).then(|| Setting(setting.0.iter().copied().map(mount).collect()))
+    },
+    // Files of about three sizes are made or copied, and of two are read.
+    cost: |setting, launch| AROUND + Nanos(2 * launch.0 + 6 * size(setting) as i64),
+    class: |_, sample, facts, metric| DURABLE.contains(&metric).then(|| class(sample, facts).word()),
+    ..Experiment::of(NAME, "what do opening and changing files of an image cost?", Need::Network, &METRICS)
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::settings_of;
+
+    fn setting(layers: &'static str, at: &'static str) -> Setting {
+        Setting(vec![("layers", layers), ("at", at), ("size", SIZE)])
+    }
+
+    #[test]
+    fn a_mount_has_no_layers_and_is_what_every_layer_is_compared_with() {
+        let all = settings_of(&LAYERS, |key| key.values.to_vec());
+        let shown: Vec<_> = all.iter().map(|one| (count(one), at(one))).collect();
+        let expected =
+            [(Some(10), FIRST), (Some(10), LAST), (Some(20), FIRST), (Some(20), LAST), (None, BIND)];
+        assert_eq!(shown, expected);
+        assert!(all.iter().all(|one| size(one) == 100_000_000));
+        let references: Vec<_> = all.iter().filter_map(LAYERS.reference).collect();
+        assert!(references.len() == 4 && references.iter().all(|one| *one == setting(NO_LAYERS, BIND)));
+        let of_50 =
+            settings_of(&LAYERS, |key| if key.name == "layers" { vec!["50"] } else { key.values.to_vec() });
+        assert_eq!(of_50, [setting("50", FIRST), setting("50", LAST), setting(NO_LAYERS, BIND)]);
+    }
+
+    #[test]
+    fn impossible_numbers_of_layers_are_refused() {
+        assert!(KEYS[0].take("3").is_ok() && KEYS[0].take("500").is_ok());
+        for wrong in ["1", "2", "501", "many", "-1"] {
+            assert!(KEYS[0].take(wrong).is_err(), "{wrong}");
+        }
+        assert!(!(LAYERS.has)(&setting("10", BIND)) && !(LAYERS.has)(&setting(NO_LAYERS, LAST)));
+    }
+
+    #[test]
+    fn what_arrives_at_the_device_gives_class_and_copy() {
+        let counters = [
+            ("modify", 60_000_000),
+            ("size", 100_000_000),
+            ("copied_bytes", 101_000_000),
+            ("device_bytes", 100_500_000),
+            ("others_bytes", 0),
+        ];
+        let sample = Sample {
+            counters: counters.map(|(name, value)| (name.into(), value)).to_vec(),
+            ..Sample::default()
+        };
+        let value = |name: &str| METRICS.iter().find(|one| one.name == name).unwrap().value(&sample);
+        assert_eq!((value("modify"), value("copied"), value("read")), (Some(0.06), Some(1.01), None));
+        let facts = [("device".to_owned(), "vda".to_owned())];
+        let own = setting("10", FIRST);
+        assert_eq!((LAYERS.class)(&own, &sample, &facts, "modify"), Some("durable"));
+        assert_eq!((LAYERS.class)(&own, &sample, &facts, "open"), None);
+        let volatile = [facts[0].clone(), ("durability".to_owned(), "volatile".to_owned())];
+        assert_eq!((LAYERS.class)(&own, &sample, &volatile, "new"), Some("volatile"));
+    }
+}

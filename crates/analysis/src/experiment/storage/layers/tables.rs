@@ -1,0 +1,280 @@
+//! Three tables: the answers to what people ask about layers; what a copy costs by the size of a file; and the time
+//! of each operation in each place.
+
+use super::answers::{self, Answer, Cells, each_layer_adds};
+use super::{BIND, FIRST, LINE, MANY, NAME, at, count, size};
+use crate::experiment::storage::GB;
+use crate::experiment::storage::class::Class;
+use crate::experiment::storage::suspects::{class_of, fact};
+use crate::stats::{self, Line, Rng};
+use crate::text::{estimated, listed};
+use crate::units::Unit;
+use crate::verdict::View;
+use crate::verdict::kind::Kind;
+use crate::verdict::table::{Column, ExperimentTable, Item};
+
+/// The random stream for resampling.
+const STREAM: u64 = 0x6c61_7965_7273;
+/// Filesystems on which two files can share extents.
+const SHARING: [&str; 4] = ["btrfs", "xfs", "bcachefs", "zfs"];
+/// Of a copied file at least this share arrives at the device.
+const COPIED: f64 = 0.5;
+
+/// The metrics of the table of operations, with their headings.
+const OPERATIONS: [(&str, &str); 12] = [
+    ("modify", "changed"),
+    ("modify_many", "10 changed"),
+    ("modify_small", "4 KiB changed"),
+    ("new", "written"),
+    ("read", "read"),
+    ("open", "opened"),
+    ("chmod", "chmod"),
+    ("chown", "chown"),
+    ("append", "appended"),
+    ("truncate", "replaced"),
+    ("rename", "renamed"),
+    ("delete", "deleted"),
+];
+
+/// All of them.
+pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
+    let plan = view.plan();
+    let is_shown = |cell: &usize| plan.entry(*cell).twin_of.is_none();
+    let mut cells: Vec<usize> = view.cells_of(NAME).filter(is_shown).collect();
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    cells.sort_by_key(|cell| plan.cells[*cell].subject);
+    let mut subjects: Vec<usize> = cells.iter().map(|cell| plan.cells[*cell].subject).collect();
+    subjects.dedup();
+    let answers = answers::all(view, &subjects);
+    let copies: Vec<Copies<'_>> = subjects.iter().filter_map(|subject| Copies::of(view, *subject)).collect();
+    let tables = [asked(view, &answers, &copies), copied(&copies), operations(view, &cells)];
+    tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
+}
+
+/// What a subject does with a file of an image that is changed.
+struct Copies<'a> {
+    label: &'a str,
+    /// The mount of its root, and the filesystem that takes the bytes.
+    mount: String,
+    what: &'static str,
+    metacopy: &'static str,
+    line: Option<Line>,
+    determination: Option<f64>,
+    /// What each layer adds to an opening.
+    each_layer: Option<stats::Estimate>,
+    is_durable: bool,
+}
+
+impl<'a> Copies<'a> {
+    fn of(view: &'a View<'a>, subject: usize) -> Option<Copies<'a>> {
+        let cells = Cells::of(view, subject);
+        let cell = cells.find(Some(*cells.layers().first()?), FIRST)?;
+        let told = |name: &'static str| fact(view, cell, name).unwrap_or("unknown");
+        let arrived = median(view, cell, "copied");
+        let is_durable = class_of(view, cell) == Class::Durable;
+        let what = match arrived {
+            Some(share) if share >= COPIED => "the whole file",
+            Some(_) if is_durable && SHARING.contains(&told("filesystem")) => "its extents are shared",
+            Some(_) if !is_durable => "not at the device",
+            Some(_) => "less than the file",
+            None => "not counted",
+        };
+        let points = points(view, cell)?;
+        let mut rng = Rng::for_stream(view.plan().seed, STREAM);
+        let line = stats::line(&points.by_round, &mut rng, view.plan().level(1));
+        Some(Copies {
+            label: view.label(cell),
+            mount: format!("{} on {}", told("mount"), told("filesystem")),
+            what,
+            metacopy: match told("metacopy") {
+                "on" => "on",
+                "off" => "off",
+                _ => "not an overlay",
+            },
+            line,
+            determination: stats::determination(points.medians.iter().copied()),
+            each_layer: each_layer_adds(view, &cells),
+            is_durable,
+        })
+    }
+
+    /// In a sentence, where it is one.
+    fn told(&self) -> Option<String> {
+        let line = self.line.filter(|line| line.proportional.interval.is_some_and(|one| one.low > 0.0))?;
+        let durable = if self.is_durable { "" } else { ", which is not on the disk then" };
+        let all = estimated(Unit::Seconds, &line.proportional);
+        Some(match self.what {
+            "its extents are shared" => format!(
+                "{} ({}): a changed file of the image shares the bytes that stay the same",
+                self.label, self.mount
+            ),
+            _ => format!(
+                "{} ({}): the first change of a file of the image copies all of it, which takes {all} for each GB{durable}",
+                self.label, self.mount
+            ),
+        })
+    }
+}
+
+fn median(view: &View<'_>, cell: usize, metric: &str) -> Option<f64> {
+    view.median(cell, view.metric_index(cell, metric)?)
+}
+
+/// The changes of files by their bytes.
+struct Points {
+    by_round: Vec<Vec<(f64, f64)>>,
+    medians: Vec<(f64, f64)>,
+}
+
+/// In gigabytes and seconds for each file.
+fn points(view: &View<'_>, cell: usize) -> Option<Points> {
+    let whole = size(&view.cell(cell).setting) as f64 / GB;
+    let files = MANY as f64;
+    let of_one = LINE.iter().map(|(percent, metric)| (*percent as f64 / 100.0, *metric, 1.0));
+    let series: Vec<_> = of_one
+        .chain([(1.0 / files, "modify_many", files), (1.0, "modify", 1.0)])
+        .filter_map(|(share, metric, files)| {
+            let metric = view.metric_index(cell, metric)?;
+            Some((share * whole, view.columns.get(cell, metric), view.median(cell, metric)? / files, files))
+        })
+        .collect();
+    let rounds = series.first()?.1.len();
+    let in_round = |round: usize| {
+        let of_series = series.iter().filter_map(|(x, own, _, files)| Some((*x, own[round]? / files)));
+        of_series.collect()
+    };
+    Some(Points {
+        by_round: (0..rounds).map(in_round).collect(),
+        medians: series.iter().map(|(x, _, median, _)| (*x, *median)).collect(),
+    })
+}
+
+fn asked(view: &View<'_>, answers: &[Answer], copies: &[Copies<'_>]) -> ExperimentTable {
+    let label = |answer: &Answer| view.plan().subjects[answer.subject].label.clone();
+    let row = |answer: &Answer| {
+        vec![
+            Item::Text(label(answer)),
+            Item::Text(answer.question.to_owned()),
+            Item::Text(answer.kind().word().to_owned()),
+            Item::Interval(answer.compared.difference),
+            Item::Text(answer.told.clone()),
+        ]
+    };
+    let texts = |names: &[&str]| names.iter().map(|name| Column::of_texts(name)).collect::<Vec<_>>();
+    let columns = texts(&["subject", "question", "verdict"])
+        .into_iter()
+        .chain([Column::of_values("difference", Unit::Seconds)])
+        .chain(texts(&["compared"]))
+        .collect();
+    let told: Vec<String> = copies.iter().filter_map(Copies::told).collect();
+    let summary: Vec<String> = told.iter().cloned().chain(by_verdict(answers, &label)).collect();
+    ExperimentTable {
+        rows: answers.iter().map(row).collect(),
+        notes: vec![
+            "medians of the differences of both in the same round, with intervals at a level that all of these share; `slower` \
+             means that the first one is"
+                .to_owned(),
+        ],
+        decided: summary.clone(),
+        summary,
+        ..ExperimentTable::new(NAME, "answers", "what matters to files of an image?".to_owned(), columns)
+    }
+}
+
+/// For depth and number of layers, the subjects to which they do not matter.
+fn by_verdict(answers: &[Answer], label: &impl Fn(&Answer) -> String) -> Vec<String> {
+    let mut all = Vec::new();
+    let about = |answer: &&Answer| answer.told.contains("layers") && !answer.question.contains("bind mount");
+    for (kind, told) in [
+        (Kind::Same, "the depth of a file makes no difference that matters"),
+        (Kind::Slower, "the depth of a file or the number of layers matters"),
+    ] {
+        let own = answers.iter().filter(about).filter(|answer| answer.kind() == kind);
+        let named = own.map(|answer| {
+            let (metric, of) = (answer.told.split('`').nth(1).unwrap_or_default(), label(answer));
+            match kind {
+                Kind::Same => format!("{of} ({metric})"),
+                _ => format!(
+                    "{of} ({metric} {}: {})",
+                    estimated(Unit::Seconds, &answer.compared.difference),
+                    answer.told
+                ),
+            }
+        });
+        let mut named: Vec<String> = named.collect();
+        named.dedup();
+        if !named.is_empty() {
+            all.push(format!("{told}: {}", listed(named, ", ")));
+        }
+    }
+    all
+}
+
+fn copied(copies: &[Copies<'_>]) -> ExperimentTable {
+    let row = |one: &Copies<'_>| {
+        let interval = |found: Option<stats::Estimate>, why: &str| {
+            found.map_or_else(|| Item::Nothing(why.to_owned()), Item::Interval)
+        };
+        vec![
+            Item::Text(one.label.to_owned()),
+            Item::Text(one.mount.clone()),
+            Item::Text(one.what.to_owned()),
+            interval(one.line.map(|line| line.proportional), "no line"),
+            interval(one.line.map(|line| line.fixed), "no line"),
+            Item::value(one.determination, "no line"),
+            interval(one.each_layer, "not measured"),
+            Item::Text(one.metacopy.to_owned()),
+        ]
+    };
+    let times = |name: &str| Column::of_values(name, Unit::Seconds);
+    let columns = ["subject", "root", "copied"]
+        .map(Column::of_texts)
+        .into_iter()
+        .chain([times("each GB"), times("each file"), Column::of_values("R²", Unit::Ratio)])
+        .chain([times("each layer"), Column::of_texts("metacopy")])
+        .collect();
+    ExperimentTable {
+        rows: copies.iter().map(row).collect(),
+        notes: vec![
+            "a line through the first changes of files of five sizes in the first layer: what each GB adds, and what each file \
+             takes apart from that; intervals at 95 % by resampling rounds; R² of the medians"
+                .to_owned(),
+            "`each layer`: what a layer above adds to the first opening of a file; `copied`: by what arrived at the device; `metacopy`: an option of \
+             overlays with which `chmod` and `chown` copy no data"
+                .to_owned(),
+        ],
+        ..ExperimentTable::new(NAME, "copy-up", "what a change copies, by the size of a file".to_owned(), columns)
+    }
+}
+
+fn operations(view: &View<'_>, cells: &[usize]) -> ExperimentTable {
+    let row = |&cell: &usize| {
+        let setting = &view.cell(cell).setting;
+        let layers = count(setting).map(|count| format!(" of {count}")).unwrap_or_default();
+        let place = if at(setting) == BIND { BIND.to_owned() } else { format!("{}{layers}", at(setting)) };
+        let class = class_of(view, cell).word().to_owned();
+        let size = setting.get("size").unwrap_or_default().to_owned();
+        let head = [view.label(cell).to_owned(), place, size, class].map(Item::Text);
+        let value = |(metric, _): &(&str, &str)| {
+            let found =
+                view.metric_index(cell, metric).and_then(|metric| view.cells[cell].metrics[metric].as_ref());
+            found.map_or_else(|| Item::Nothing("no data".into()), |one| Item::Interval(one.median))
+        };
+        head.into_iter().chain(OPERATIONS.iter().map(value)).collect()
+    };
+    let heads = ["subject", "layer", "size", "class"].map(Column::of_texts).into_iter();
+    let values = OPERATIONS.iter().map(|(_, heading)| Column::of_values(heading, Unit::Seconds));
+    ExperimentTable {
+        rows: cells.iter().map(row).collect(),
+        notes: vec![
+            "medians with their 95 % intervals; changed, written and read: a file of the size; chmod to deleted: a file of a tenth of it; \
+             opened: one of a thousand small files, for the first time in the container"
+                .to_owned(),
+            "only numbers of the class `durable` are a disk's; what is changed or read is not in the page cache before, except small files"
+                .to_owned(),
+        ],
+        ..ExperimentTable::new(NAME, "operations", "time of each operation, by layer".to_owned(), heads.chain(values).collect())
+    }
+}
