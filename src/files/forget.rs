@@ -17,6 +17,9 @@ use crate::sys::page_cache;
 /// A page.
 const PAGE: u64 = 4096;
 
+/// How often pages of the same files are dropped.
+const TRIES: usize = 3;
+
 /// The result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Forgotten {
@@ -31,6 +34,18 @@ pub struct Forgotten {
 /// # Errors
 /// If a file cannot be opened, synced or asked for its pages.
 pub fn forget(place: &Path, count: u64) -> Result<Forgotten, Failure> {
+    let mut found = forget_all(place, count)?;
+    for _ in 1..TRIES {
+        // Some pages may just be on their way from or to the device.
+        if found.resident == 0 || found.resident == found.pages {
+            break;
+        }
+        found = forget_all(place, count)?;
+    }
+    Ok(found)
+}
+
+fn forget_all(place: &Path, count: u64) -> Result<Forgotten, Failure> {
     let mut sum = Forgotten::default();
     for number in 0..count {
         let path = numbered(place, number);

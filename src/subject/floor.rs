@@ -212,6 +212,7 @@ impl Floor {
             environment: root.environment().into_iter().map(OsString::from).collect(),
             pieces,
             mounts,
+            metacopy: keys::copies_metadata_alone(&self.about.spec),
             stamped: false,
             seccomp: filter,
             cgroups,

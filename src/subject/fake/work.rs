@@ -175,6 +175,9 @@ fn network(work: &Work, time: f64, rng: &mut Rng) -> Done {
 /// A gigabyte in the scripted time, and small records in a millionth of it; the container's root doubles both, and
 /// memory takes a tenth. Nothing of a volume arrives at the device.
 fn files(work: &Work, time: f64, rng: &mut Rng) -> Done {
+    if work.arguments.first().is_some_and(|word| word == "layers") {
+        return layers(work, time, rng);
+    }
     let place = work.arguments.get(1).map_or("", String::as_str);
     let factor = match place {
         "root" => 2.0,
@@ -208,6 +211,44 @@ fn files(work: &Work, time: f64, rng: &mut Rng) -> Done {
             ("random_read".to_owned(), Distribution::of(appends)),
         ],
         notes: notes.map(|(name, fact)| (name.to_owned(), fact.to_owned())).to_vec(),
+        ..Done::default()
+    }
+}
+
+/// Changes of files of an image, which copy a gigabyte in a thousand times the scripted time, and openings that each layer
+/// above a file makes a tenth longer; in a mount nothing is copied.
+fn layers(work: &Work, time: f64, rng: &mut Rng) -> Done {
+    let (place, count) = (work.arguments[1].as_str(), work.arguments[2].parse().unwrap_or(0u32));
+    let is_mount = place == "bind";
+    let above = if place == "first" { count.saturating_sub(2) } else { 0 };
+    let mut nanos = |share: f64| (time * 1e11 * share * (1.0 + 0.003 * rng.standard_normal().abs())) as i64;
+    let size: i64 = 100_000_000;
+    let mut changed = |share: f64| nanos(1e-3 + if is_mount { 0.0 } else { share });
+    let mut results =
+        vec![("size".to_owned(), size), ("copied_bytes".to_owned(), if is_mount { 0 } else { size })];
+    for (name, share) in [("modify", 1.0), ("modify_25", 0.25), ("modify_4", 0.04), ("modify_1", 0.01)] {
+        results.push((name.to_owned(), changed(share)));
+    }
+    for name in ["chmod", "chown", "append", "rename"] {
+        results.push((name.to_owned(), changed(0.1)));
+    }
+    results.push(("modify_many".to_owned(), changed(1.0)));
+    for (name, share) in
+        [("new", 1.0), ("read", 0.5), ("read_again", 0.1), ("truncate", 0.1), ("delete", 1e-3)]
+    {
+        results.push((name.to_owned(), nanos(share)));
+    }
+    results.extend([("device_bytes".to_owned(), size), ("others_bytes".to_owned(), 0)]);
+    let opened = 1e-5 * (1.0 + 0.1 * f64::from(above));
+    let mut many = |share: f64| Distribution::of(std::iter::repeat_with(|| nanos(share) as u64).take(100));
+    let distributions = [("open", many(opened)), ("open_again", many(1e-5)), ("modify_small", many(2e-3))]
+        .map(|(name, values)| (name.to_owned(), values));
+    let (mount, options) = if is_mount { ("ext4", None) } else { ("overlay", Some(("metacopy", "off"))) };
+    let notes = [("device", "vda"), ("filesystem", "ext4"), ("mount", mount)].into_iter().chain(options);
+    Done {
+        results,
+        distributions: distributions.to_vec(),
+        notes: notes.map(|(name, fact)| (name.to_owned(), fact.to_owned())).collect(),
         ..Done::default()
     }
 }

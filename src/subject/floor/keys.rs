@@ -49,6 +49,11 @@ pub(super) fn way(spec: &Spec) -> Way {
     }
 }
 
+/// Whether a change of metadata copies nothing else in its overlay.
+pub(super) fn copies_metadata_alone(spec: &Spec) -> bool {
+    spec.get("overlay") == Some("metacopy")
+}
+
 /// The system calls that make its mounts.
 pub(super) fn mounts(spec: &Spec) -> Mounts {
     match spec.get("mounts") {
@@ -78,7 +83,8 @@ pub(super) fn expected(spec: &Spec, cgroup: Cgroup) -> Expected {
 /// containers to a bridge.
 pub(super) fn offers(spec: &Spec) -> Vec<Need> {
     const ENTERED: [&str; 6] = ["image", "cpus", "burst", "net", "seccomp", "pid"];
-    if spec.keys.iter().any(|(key, _)| !ENTERED.contains(&key.as_str())) {
+    let is_entered = |key: &str| ENTERED.contains(&key) || (key == "overlay" && copies_metadata_alone(spec));
+    if spec.keys.iter().any(|(key, _)| !is_entered(key)) {
         return vec![Need::Launch, Need::Work];
     }
     let own = spec.keys.is_empty().then_some(Need::Pieces);

@@ -160,6 +160,9 @@ fn overlay_options(spec: &Spec, facts: &Facts, own: &Path) -> OsString {
     if spec.pieces.has(Piece::User) {
         options.push(",userxattr");
     }
+    if spec.metacopy {
+        options.push(",metacopy=on");
+    }
     options
 }
 

@@ -91,6 +91,8 @@ pub struct Spec {
     pub pieces: Pieces,
     /// The calls that make mounts.
     pub mounts: Mounts,
+    /// Whether a change of metadata alone copies no data up in its overlay.
+    pub metacopy: bool,
     /// Whether the clock is read between the pieces; see [`Making`].
     pub stamped: bool,
     /// The seccomp program; none for no filter.

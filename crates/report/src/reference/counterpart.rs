@@ -69,6 +69,8 @@ fn any(_: &Number, _: &str) -> bool {
     true
 }
 
+const WHOLE_PROGRAM: &str = "the time of a whole program; compare differences with `layers`, which times the operation alone, and copies what it \
+                             changes: the published change opened the file with `O_TRUNC`, so nothing was copied";
 /// Half a round trip is never compared with a full one.
 const HALF: &str =
     "half a round trip: the tool halves what it measures, while dunnage measures full round trips";
@@ -187,7 +189,7 @@ const RULES: &[Rule] = &[
             "compare it with `write_rate` of `disk` at the same place, which says whether the bytes reached the disk",
         ),
     ),
-    rule("layers", everything, Counterpart::NoneYet("layers")),
+    rule("layers", everything, Counterpart::None(WHOLE_PROGRAM)),
     rule("http", |one| one.condition("endpoint") == Some("network"), Counterpart::Metric(REQUESTS)),
     rule(
         "http",

@@ -7,7 +7,7 @@
 
 use super::class::{Class, Seen};
 use super::{AROUND, is_size};
-use crate::experiment::question::{Event, Experiment, Metric, Scope, nanos};
+use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
 use crate::experiment::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
 use crate::stats::Margin;
@@ -165,6 +165,7 @@ pub static LAYERS: Experiment = Experiment {
     requires: &[("at", FIRST, Need::Images), ("at", LAST, Need::Images)],
     event: Event::Works,
     scope: Scope::Few,
+    varies: &[Variation::of("overlay", &["metacopy"]).only(Varied::Floor)],
     maps: &["modify", "open"],
     has: |setting| (at(setting) == BIND) == (setting.get("layers") == Some(NO_LAYERS)),
     quick_values: |key| match key.name {

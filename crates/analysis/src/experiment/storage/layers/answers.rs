@@ -14,10 +14,33 @@ type Value = (usize, &'static str);
 
 /// A question, and the two values whose difference answers it.
 struct Asked {
-    question: &'static str,
-    told: String,
+    question: Question,
     value: Value,
     against: Value,
+}
+
+/// What a difference is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Question {
+    /// In a few words.
+    pub short: &'static str,
+    /// The metric whose two values are compared.
+    pub metric: &'static str,
+    /// The topic that it belongs to.
+    pub topic: Topic,
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Topic {
+    /// Which file, and what is done to it.
+    File,
+    /// Layer or mount.
+    Mount,
+    /// Which layer.
+    Depth,
+    /// How many layers.
+    Layers,
 }
 
 /// A question that has been answered.
@@ -26,9 +49,7 @@ pub(super) struct Answer {
     /// The subject.
     pub subject: usize,
     /// The question.
-    pub question: &'static str,
-    /// What was compared, in words.
-    pub told: String,
+    pub question: Question,
     /// The difference, and what it means.
     pub compared: Comparison,
 }
@@ -92,51 +113,34 @@ impl<'a> Cells<'a> {
         let mount = self.find(None, BIND);
         let (first, last) = (self.find(Some(many), FIRST), self.find(Some(many), LAST));
         let mut all = Vec::new();
-        let mut ask = |question, told: String, value: (Option<usize>, _), against: (Option<usize>, _)| {
+        let mut ask = |(topic, short), value: (Option<usize>, _), against: (Option<usize>, _)| {
             if let ((Some(cell), metric), (Some(other), than)) = (value, against) {
-                all.push(Asked { question, told, value: (cell, metric), against: (other, than) });
+                let question = Question { short, metric, topic };
+                all.push(Asked { question, value: (cell, metric), against: (other, than) });
             }
         };
-        ask(
-            "does the size of a file matter?",
-            "one byte changed in a file, and in one of 1 % of its size".into(),
-            (in_few, "modify"),
-            (in_few, "modify_1"),
-        );
-        ask(
-            "does the number of files matter?",
-            "one byte changed in each of ten files, and in one as large as all of them".into(),
-            (in_few, "modify_many"),
-            (in_few, "modify"),
-        );
-        ask(
-            "is changing a file slower than writing a new one?",
-            "one byte changed, and the whole file written".into(),
-            (in_few, "modify"),
-            (in_few, "new"),
-        );
-        for (question, metric) in [
-            ("is writing a new file slower than in a bind mount?", "new"),
-            ("is changing a file slower than in a bind mount?", "modify"),
-            ("is reading a file slower than in a bind mount?", "read"),
+        ask((Topic::File, "a file, not 1 % of it"), (in_few, "modify"), (in_few, "modify_1"));
+        ask((Topic::File, "ten files, not one"), (in_few, "modify_many"), (in_few, "modify"));
+        ask((Topic::File, "changed, not new"), (in_few, "modify"), (in_few, "new"));
+        for (short, metric) in [
+            ("new: root, not mount", "new"),
+            ("changed: root, not mount", "modify"),
+            ("read: root, not mount", "read"),
         ] {
-            ask(question, format!("`{metric}`, first of {few} layers"), (in_few, metric), (mount, metric));
+            ask((Topic::Mount, short), (in_few, metric), (mount, metric));
         }
-        for (question, metric) in [
-            ("does the depth of a file matter to opening it?", "open"),
-            ("does it to reading it?", "read"),
-            ("does it to changing it?", "modify"),
+        for (short, metric) in [
+            ("opened: first layer, not last", "open"),
+            ("read: first layer, not last", "read"),
+            ("changed: first layer, not last", "modify"),
         ] {
-            let told = format!("`{metric}` in the first and in the last of {many} layers");
-            ask(question, told, (first, metric), (last, metric));
+            ask((Topic::Depth, short), (first, metric), (last, metric));
         }
         if few < many {
-            for (question, metric) in [
-                ("does the number of layers matter to opening a file?", "open"),
-                ("does it to changing it?", "modify"),
-            ] {
-                let told = format!("`{metric}` in the first of {many} layers, and of {few}");
-                ask(question, told, (first, metric), (in_few, metric));
+            for (short, metric) in
+                [("opened: most layers, not fewest", "open"), ("changed: most layers, not fewest", "modify")]
+            {
+                ask((Topic::Layers, short), (first, metric), (in_few, metric));
             }
         }
         all
@@ -161,7 +165,7 @@ pub(super) fn all(view: &View<'_>, subjects: &[usize]) -> Vec<Answer> {
         let (cell, name) = one.value;
         let metric = view.metric(cell, view.metric_index(cell, name)?);
         let compared = compare(&pairs, view.plan().margin_of(NAME, metric), level);
-        Some(Answer { subject, question: one.question, told: one.told, compared })
+        Some(Answer { subject, question: one.question, compared })
     };
     asked.into_iter().filter_map(answer).collect()
 }

@@ -1,7 +1,7 @@
 //! Three tables: the answers to what people ask about layers; what a copy costs by the size of a file; and the time
 //! of each operation in each place.
 
-use super::answers::{self, Answer, Cells, each_layer_adds};
+use super::answers::{self, Answer, Cells, Question, Topic, each_layer_adds};
 use super::{BIND, FIRST, LINE, MANY, NAME, at, count, size};
 use crate::experiment::storage::GB;
 use crate::experiment::storage::class::Class;
@@ -17,6 +17,8 @@ use crate::verdict::table::{Column, ExperimentTable, Item};
 const STREAM: u64 = 0x6c61_7965_7273;
 /// Filesystems on which two files can share extents.
 const SHARING: [&str; 4] = ["btrfs", "xfs", "bcachefs", "zfs"];
+/// A root that is no union of layers, so a change copies nothing.
+const NO_UNION: &str = "nothing: the root is a copy";
 /// Of a copied file at least this share arrives at the device.
 const COPIED: f64 = 0.5;
 
@@ -74,7 +76,9 @@ impl<'a> Copies<'a> {
         let told = |name: &'static str| fact(view, cell, name).unwrap_or("unknown");
         let arrived = median(view, cell, "copied");
         let is_durable = class_of(view, cell) == Class::Durable;
+        let is_union = ["overlay", "fuse.fuse-overlayfs", "fuse", "aufs"].contains(&told("mount"));
         let what = match arrived {
+            Some(_) if !is_union => NO_UNION,
             Some(share) if share >= COPIED => "the whole file",
             Some(_) if is_durable && SHARING.contains(&told("filesystem")) => "its extents are shared",
             Some(_) if !is_durable => "not at the device",
@@ -106,6 +110,7 @@ impl<'a> Copies<'a> {
         let durable = if self.is_durable { "" } else { ", which is not on the disk then" };
         let all = estimated(Unit::Seconds, &line.proportional);
         Some(match self.what {
+            NO_UNION => return None,
             "its extents are shared" => format!(
                 "{} ({}): a changed file of the image shares the bytes that stay the same",
                 self.label, self.mount
@@ -151,65 +156,67 @@ fn points(view: &View<'_>, cell: usize) -> Option<Points> {
     })
 }
 
+/// One row for each question, one column for each subject.
 fn asked(view: &View<'_>, answers: &[Answer], copies: &[Copies<'_>]) -> ExperimentTable {
-    let label = |answer: &Answer| view.plan().subjects[answer.subject].label.clone();
-    let row = |answer: &Answer| {
-        vec![
-            Item::Text(label(answer)),
-            Item::Text(answer.question.to_owned()),
-            Item::Text(answer.kind().word().to_owned()),
-            Item::Interval(answer.compared.difference),
-            Item::Text(answer.told.clone()),
-        ]
+    let mut subjects: Vec<usize> = answers.iter().map(|answer| answer.subject).collect();
+    subjects.dedup();
+    let mut questions: Vec<Question> = Vec::new();
+    for answer in answers {
+        if !questions.contains(&answer.question) {
+            questions.push(answer.question);
+        }
+    }
+    let told = |question: Question, subject: usize| {
+        let found = answers.iter().find(|one| one.question == question && one.subject == subject);
+        found.map_or_else(|| Item::Nothing("not measured".into()), |one| Item::Text(in_words(one)))
     };
-    let texts = |names: &[&str]| names.iter().map(|name| Column::of_texts(name)).collect::<Vec<_>>();
-    let columns = texts(&["subject", "question", "verdict"])
-        .into_iter()
-        .chain([Column::of_values("difference", Unit::Seconds)])
-        .chain(texts(&["compared"]))
-        .collect();
-    let told: Vec<String> = copies.iter().filter_map(Copies::told).collect();
-    let summary: Vec<String> = told.iter().cloned().chain(by_verdict(answers, &label)).collect();
+    let row = |question: &Question| {
+        let own = subjects.iter().map(|subject| told(*question, *subject));
+        std::iter::once(Item::Text(question.short.to_owned())).chain(own).collect()
+    };
+    let labels = subjects.iter().map(|subject| Column::of_texts(&view.plan().subjects[*subject].label));
+    let copied: Vec<String> = copies.iter().filter_map(Copies::told).collect();
+    let summary: Vec<String> = copied.into_iter().chain(by_verdict(view, answers)).collect();
     ExperimentTable {
-        rows: answers.iter().map(row).collect(),
+        rows: questions.iter().map(row).collect(),
         notes: vec![
-            "medians of the differences of both in the same round, with intervals at a level that all of these share; `slower` \
-             means that the first one is"
+            "medians of the differences of both in the same round, with intervals at a level that all of these share; `slower`:              the first takes longer than the second"
+                .to_owned(),
+            "changed: one byte of a file, for the first time; the file is in the first layer of the image with the fewest layers, depth is              compared in the image with the most"
                 .to_owned(),
         ],
         decided: summary.clone(),
         summary,
-        ..ExperimentTable::new(NAME, "answers", "what matters to files of an image?".to_owned(), columns)
+        ..ExperimentTable::new(
+            NAME,
+            "answers",
+            "what matters to files of an image?".to_owned(),
+            std::iter::once(Column::of_texts("question")).chain(labels).collect(),
+        )
     }
 }
 
-/// For depth and number of layers, the subjects to which they do not matter.
-fn by_verdict(answers: &[Answer], label: &impl Fn(&Answer) -> String) -> Vec<String> {
-    let mut all = Vec::new();
-    let about = |answer: &&Answer| answer.told.contains("layers") && !answer.question.contains("bind mount");
-    for (kind, told) in [
-        (Kind::Same, "the depth of a file makes no difference that matters"),
-        (Kind::Slower, "the depth of a file or the number of layers matters"),
-    ] {
-        let own = answers.iter().filter(about).filter(|answer| answer.kind() == kind);
-        let named = own.map(|answer| {
-            let (metric, of) = (answer.told.split('`').nth(1).unwrap_or_default(), label(answer));
-            match kind {
-                Kind::Same => format!("{of} ({metric})"),
-                _ => format!(
-                    "{of} ({metric} {}: {})",
-                    estimated(Unit::Seconds, &answer.compared.difference),
-                    answer.told
-                ),
-            }
-        });
-        let mut named: Vec<String> = named.collect();
-        named.dedup();
-        if !named.is_empty() {
-            all.push(format!("{told}: {}", listed(named, ", ")));
-        }
-    }
-    all
+fn in_words(answer: &Answer) -> String {
+    format!("{} {}", answer.kind().word(), estimated(Unit::Seconds, &answer.compared.difference))
+}
+
+/// To whom depth and the number of layers matter, and to whom they do not.
+fn by_verdict(view: &View<'_>, answers: &[Answer]) -> Vec<String> {
+    let label = |answer: &Answer| view.plan().subjects[answer.subject].label.as_str();
+    let about = |answer: &&Answer| matches!(answer.question.topic, Topic::Depth | Topic::Layers);
+    let of_kind = |kind: Kind| answers.iter().filter(about).filter(move |answer| answer.kind() == kind);
+    let named = |answer: &Answer| {
+        let difference = estimated(Unit::Seconds, &answer.compared.difference);
+        format!("{} ({}: {difference})", label(answer), answer.question.short)
+    };
+    let longer = listed(of_kind(Kind::Slower).map(named), ", ");
+    let same =
+        listed(of_kind(Kind::Same).map(|one| format!("{} ({})", label(one), one.question.short)), ", ");
+    [("depth or number of layers matters to", longer), ("neither matters to", same)]
+        .into_iter()
+        .filter(|(_, told)| !told.is_empty())
+        .map(|(what, told)| format!("{what} {told}"))
+        .collect()
 }
 
 fn copied(copies: &[Copies<'_>]) -> ExperimentTable {
