@@ -1,8 +1,10 @@
 //! Are dunnage's operations on files as fast as fio's? Both work in the same directory on a disk, through `bare`.
 //! fio's times have milliseconds for a whole file, and nanoseconds for a sync.
 
+use std::fs::File;
 use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use dunnage::probe::message::Answer;
@@ -16,11 +18,16 @@ use crate::network::{asked, said, service};
 use crate::sides::take_turns;
 use crate::table::{Row, Target};
 
+const NO_FIO: &str = "`fio` is not installed";
 /// Bytes of the file, and of each block.
 const BYTES: u64 = 100 << 20;
 const BLOCK: u64 = 1 << 20;
 /// Appends of a round, of 4 KiB each.
 const APPENDS: u64 = 300;
+/// Bytes of a smaller file.
+const SMALLER: u64 = 10 << 20;
+/// A copy within 20 %.
+const COPIES: Target = Target::Ratio(0.8, 1.2);
 /// Throughput within 5 %, the median of a sync within 10 %.
 const THROUGHPUT: Target = Target::Ratio(0.95, 1.05);
 const LATENCY: Target = Target::Ratio(0.9, 1.1);
@@ -32,6 +39,7 @@ pub fn throughput(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
         ("100 MiB written with O_DIRECT / fio", "write", "direct", "1"),
         ("100 MiB read with O_DIRECT / fio", "read", "direct", "1"),
     ];
+    on_path("fio").context(NO_FIO)?;
     with_place(bench, |bench, probe, place| {
         rows.iter()
             .map(|(name, verb, class, is_direct)| {
@@ -71,6 +79,7 @@ pub fn throughput(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
 
 /// The median of appending 4 KiB until they are durable. fio has the medians of the write and of its sync, which are added.
 pub fn syncs(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
+    on_path("fio").context(NO_FIO)?;
     let pairs = with_place(bench, |bench, probe, place| {
         take_turns(
             bench,
@@ -91,12 +100,79 @@ pub fn syncs(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     Ok(vec![Row::of_pairs("append and fdatasync, median / fio", bench, &pairs, &LATENCY)])
 }
 
+/// What each further byte of a file costs that an overlay copies up, against `cp --reflink=never` and a sync of the copy: the
+/// difference of two sizes, none of which is in the page cache.
+pub fn copy_up(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
+    let pairs = with_place(bench, |bench, probe, place| {
+        order(bench, probe, &format!("prepare PLACE/lower 0:{SMALLER} 1:{BYTES}"), place)?;
+        let probe = std::cell::RefCell::new(probe);
+        let forget = |bench: &mut Bench| -> Result<()> {
+            let answer = order(bench, &mut probe.borrow_mut(), "forget PLACE/lower 2", place)?;
+            ensure!(result(&answer, "resident")? == 0, "files stayed in the page cache");
+            Ok(())
+        };
+        take_turns(
+            bench,
+            rounds,
+            Box::new(|bench| {
+                forget(bench)?;
+                let copy = |number: &str| -> Result<f64> {
+                    let (from, to) = (place.join("lower").join(number), place.join("copy"));
+                    let began = Instant::now();
+                    said(Command::new("cp").arg("--reflink=never").args([&from, &to]))?;
+                    File::open(&to)?.sync_all()?;
+                    let took = began.elapsed().as_secs_f64();
+                    std::fs::remove_file(&to)?;
+                    Ok(took)
+                };
+                Ok(copy("1")? - copy("0")?)
+            }),
+            Box::new(|bench| {
+                let overlay = Overlay::mount(place)?;
+                forget(bench)?;
+                let mut modify = |number: u64| -> Result<i64> {
+                    let words = format!("modify PLACE/merged/{number}");
+                    result(&order(bench, &mut probe.borrow_mut(), &words, place)?, "took")
+                };
+                let took = modify(1)? - modify(0)?;
+                drop(overlay);
+                Ok(took as f64 / 1e9)
+            }),
+        )
+    })?;
+    Ok(vec![Row::of_pairs("90 MiB more copied up / cp and fsync", bench, &pairs, &COPIES)])
+}
+
+/// An overlay over the directory `lower` of a place, without what is written to it afterwards.
+struct Overlay<'a>(&'a Path);
+
+impl Overlay<'_> {
+    fn mount(place: &Path) -> Result<Overlay<'_>> {
+        let [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map(|name| place.join(name));
+        for directory in [&upper, &work, &merged] {
+            std::fs::create_dir(directory)?;
+        }
+        let options =
+            format!("lowerdir={},upperdir={},workdir={}", lower.display(), upper.display(), work.display());
+        said(Command::new("mount").args(["-t", "overlay", "overlay", "-o", &options]).arg(&merged))?;
+        Ok(Overlay(place))
+    }
+}
+
+impl Drop for Overlay<'_> {
+    fn drop(&mut self) {
+        let _ = said(Command::new("umount").arg(self.0.join("merged")));
+        for directory in ["upper", "work", "merged"] {
+            let _ = std::fs::remove_dir_all(self.0.join(directory));
+        }
+    }
+}
+
 /// Calls `use_it` with a probe on the host, and a directory on a disk.
 fn with_place<T>(
     bench: &mut Bench,
     use_it: impl FnOnce(&mut Bench, &mut Container<'_>, &Path) -> Result<T>,
 ) -> Result<T> {
-    on_path("fio").context("`fio` is not installed")?;
     let place: TempDir = tempfile::Builder::new().prefix("dunnage-bench-").tempdir_in("/var/tmp")?;
     let bare = bench.subject("bare")?;
     let run = &bench.another_run()?;

@@ -41,7 +41,7 @@ struct Benchmark {
     run: fn(&mut Bench, usize) -> Result<Vec<Row>>,
 }
 
-static ALL: [Benchmark; 26] = [
+static ALL: [Benchmark; 27] = [
     Benchmark {
         name: "bare",
         question: "the subject `bare` against a C loop of posix_spawn and waitpid of the same probe",
@@ -179,6 +179,12 @@ static ALL: [Benchmark; 26] = [
         question: "the median of appending 4 KiB with fdatasync against fio",
         rounds: 20,
         run: disk::syncs,
+    },
+    Benchmark {
+        name: "copy-up",
+        question: "what an overlay takes to copy a changed file, by its size, against cp --reflink=never and fsync",
+        rounds: 20,
+        run: disk::copy_up,
     },
     Benchmark {
         name: "million",

@@ -20,7 +20,8 @@ const BLOCK: u64 = 1 << 20;
 /// The numbers in the marks of files whose name is not a number begin here.
 const NAMED: u64 = 1 << 20;
 
-/// Makes files with random content, by their names below a place, and syncs them after the last is written.
+/// Makes files with random content, by their names below a place, and syncs their filesystem, since each file alone would
+/// wait for the device.
 ///
 /// # Errors
 /// What ended it, after which none of them is left.
@@ -41,10 +42,8 @@ pub fn prepare(place: &Path, files: &[(&Path, u64)]) -> Result<(), Failure> {
         let target = Target { file: &file, path: &path, number, begin: 0 };
         fill(&target, *bytes, how, &mut channel, &mut content_for(BLOCK, *bytes), &mut Progress::new())?;
     }
-    for path in made.files.iter().chain(&made.directories) {
-        let synced = File::open(path).and_then(|file| file.sync_all());
-        synced.map_err(|error| failure("cannot sync", path, &error))?;
-    }
+    let synced = File::open(place).and_then(|place| Ok(rustix::fs::syncfs(&place)?));
+    synced.map_err(|error| failure("cannot sync the filesystem of", place, &error))?;
     made.keep();
     Ok(())
 }

@@ -40,7 +40,7 @@ pub const MANY: u64 = 10;
 /// Small files, which are opened.
 pub const SMALL: u64 = 1000;
 /// Of these, the number that is changed.
-pub const CHANGED: u64 = 100;
+pub const CHANGED: u64 = 30;
 /// Bytes of a small file, and of what is appended.
 pub const SMALL_BYTES: u64 = 4096;
 /// Shares of the size, in percent, with the metric of such a file's change; the largest are `modify_many` and `modify`.
@@ -75,7 +75,7 @@ static METRICS: [Metric; 21] = [
         .meaning("as `modify`, of ten files of a tenth of the size, one after the other"),
     Metric::by("modify_small", |sample| sample.quantile("modify_small", 0.5))
         .of(Unit::Seconds, Margin::fixed(20e-6, 0.05))
-        .meaning("as `modify`, of a file of 4 KiB that is in the page cache: the median of a hundred"),
+        .meaning("as `modify`, of a file of 4 KiB that is in the page cache: the median of thirty"),
     timed("new", "new", LARGE).meaning("the time to write a new file of the size and to sync it"),
     timed("read", "read", READ).meaning("the time to read a file of the size that is not in the page cache"),
     Metric::by("open", |sample| sample.quantile("open", 0.5)).of(Unit::Seconds, CALL).meaning(

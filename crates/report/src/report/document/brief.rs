@@ -43,7 +43,10 @@ pub(crate) fn brief(report: &Report, look: &Look) -> Document {
     let lead = lead(report);
     let before = match lead {
         _ if report.rounds.complete == 0 && report.samples == 0 => None,
-        Some(lead) => ladder(report, lead, look.width.max(40)).map(Block::Table),
+        Some(lead) => {
+            let own = if is_beside_baseline(lead) { None } else { own_table(lead, look) };
+            own.or_else(|| ladder(report, lead, look.width.max(40)).map(Block::Table))
+        }
         None => report.experiments.first().and_then(|one| own_table(one, look)),
     };
     document.answer.extend(before);
@@ -283,6 +286,12 @@ fn title(report: &Report, experiment: &Experiment, places: &[Place<'_>], is_comp
     }
     let takes = listed(own.iter().map(|(_, takes)| takes), ", ");
     format!("{name}: difference from `{baseline}`, which takes {takes}{shared}")
+}
+
+/// Whether the ladder has anything to compare with: in the first setting there is a baseline.
+fn is_beside_baseline(experiment: &Experiment) -> bool {
+    let ladders = experiment.settings.first().into_iter().flat_map(|setting| &setting.ladders);
+    ladders.flat_map(|ladder| &ladder.rows).any(|row| row.is_baseline)
 }
 
 /// The first of an experiment's own tables that is short enough.
