@@ -87,6 +87,13 @@ fn a_container_that_is_faster_than_bare_beyond_the_noise_is_suspect_and_one_with
     let cell = cell_of(&faster, "crun");
     faster.series[cell].treatments.fill(Some(1));
     assert_eq!(why(&faster), "the two sides executed different files");
+    // In memory alone no disk is claimed to be faster.
+    let kept = |word: &str| vec![vec![("durability".to_owned(), word.to_owned())]];
+    for (word, expected) in [("ordinary", true), ("memory", false)] {
+        faster.treatments = kept(word);
+        faster.series[cell].treatments.fill(Some(0));
+        assert_eq!(rules(&analyse(&faster)).contains(&"faster than bare"), expected, "{word}");
+    }
     // Within the noise floor of the twins, a little less is chance.
     let mut within = planted(&[("bare", Layer::Bare, 10.0), ("crun", Layer::Runtime, 10.0)], 0.005);
     let cell = cell_of(&within, "crun");

@@ -290,6 +290,8 @@ pub struct Experiment {
     pub maps: &'static [&'static str],
     /// Whether these values of its keys can be combined.
     pub has: fn(&Setting) -> bool,
+    /// In which settings twins take part: the noise of a sample that takes long can be shown by one of them.
+    pub twins: fn(&Setting) -> bool,
     /// Why a setting that the user chose cannot be measured anywhere, and which value to change; none if it
     /// can.
     pub refuses: fn(&Setting) -> Option<String>,
@@ -348,6 +350,7 @@ impl Experiment {
             replicates: &[],
             maps: &[],
             has: |_| true,
+            twins: |_| true,
             refuses: |_| None,
             quick_values: |key| key.values.get(..1).unwrap_or_default(),
             reference: |_| None,

@@ -433,7 +433,9 @@ fn cells(experiment: &Experiment, settings: &[Setting], subjects: &[Entry]) -> V
     let members = members(experiment, subjects);
     let all = settings.iter().flat_map(|setting| members.iter().map(move |&subject| (setting, subject)));
     let has = |(setting, subject): &(&Setting, usize)| {
-        experiment.required(setting).all(|(.., need)| subjects[*subject].offers.contains(&need))
+        let entry = &subjects[*subject];
+        (entry.twin_of.is_none() || (experiment.twins)(setting))
+            && experiment.required(setting).all(|(.., need)| entry.offers.contains(&need))
     };
     all.filter(has)
         .map(|(setting, subject)| Cell { experiment: experiment.name, setting: setting.clone(), subject })

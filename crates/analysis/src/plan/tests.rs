@@ -72,6 +72,20 @@ fn a_limit_stretches_the_time_that_computing_takes_and_no_other() {
 }
 
 #[test]
+fn twins_take_part_only_in_the_settings_that_an_experiment_names() {
+    let mut subjects = ladder();
+    subjects.truncate(2);
+    subjects[1].offers.push(Need::Images);
+    let plan = make(Request { experiments: vec!["layers"], subjects, ..request(Rounds::Fixed(13)) });
+    let cells = |is_twin: bool| {
+        let own = plan.cells.iter().filter(|cell| plan.subjects[cell.subject].twin_of.is_some() == is_twin);
+        own.map(|cell| cell.setting.get("at").unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(cells(true), ["bind", "bind"]);
+    assert_eq!(cells(false).iter().filter(|at| **at != "bind").count(), 4, "those of the floor's image");
+}
+
+#[test]
 fn computing_on_five_subjects_keeps_the_budget_with_enough_rounds_for_verdicts() {
     let all = [
         ("bare", Layer::Bare, 2),

@@ -103,6 +103,9 @@ pub(super) fn faster_than_bare(view: &View<'_>) -> Vec<Suspect> {
         if *relation != Relation::Baseline || !finding.kind().is_better() || !view.is_bare(finding.against) {
             return None;
         }
+        if is_of_memory(view, finding.cell) {
+            return None;
+        }
         let hides = |noise: &Noise| {
             noise.is_beside(view.plan(), finding, &[Layer::Bare]) && noise.floor.hides(difference)
         };
@@ -118,6 +121,12 @@ pub(super) fn faster_than_bare(view: &View<'_>) -> Vec<Suspect> {
         Some(Suspect::of("faster than bare", (finding.cell, finding.metric), evidence, mechanism))
     };
     view.findings.iter().filter_map(suspect).collect()
+}
+
+/// Whether what a cell writes and reads is in memory alone, where which pages a container happens to get makes a difference.
+fn is_of_memory(view: &View<'_>, cell: usize) -> bool {
+    let is_of_none = view.run.facts(cell, "durability").flatten().any(|fact| fact == "memory");
+    is_of_none || view.cell(cell).setting.get("sync") == Some("cached")
 }
 
 /// A known way in which two cells differ that can make one of them faster; empty if there is none.

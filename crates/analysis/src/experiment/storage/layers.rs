@@ -168,9 +168,11 @@ pub static LAYERS: Experiment = Experiment {
     varies: &[Variation::of("overlay", &["metacopy"]).only(Varied::Floor)],
     maps: &["modify", "open"],
     has: |setting| (at(setting) == BIND) == (setting.get("layers") == Some(NO_LAYERS)),
+    twins: |setting| at(setting) == BIND,
     quick_values: |key| match key.name {
         "size" => &[QUICK],
         "layers" => &["10", NO_LAYERS],
+        "at" => &[FIRST, BIND],
         _ => key.values,
     },
     reference: |setting| {
