@@ -35,7 +35,7 @@ enum How {
 use How::{Alone, Together};
 
 /// How each experiment is measured.
-static ALL: [(&str, How); 15] = [
+static ALL: [(&str, How); 16] = [
     ("start", Alone(start::measure)),
     ("primitives", Alone(primitives::measure)),
     ("lifecycle", Alone(lifecycle::measure)),
@@ -50,6 +50,7 @@ static ALL: [(&str, How); 15] = [
     (experiment::network::http::NAME, Together(&network::http::EXCHANGE)),
     (experiment::network::dns::NAME, Alone(network::dns::measure)),
     (experiment::storage::disk::NAME, Alone(storage::disk::measure)),
+    (experiment::storage::owners::NAME, Alone(storage::owners::measure)),
     ("scripted", Alone(scripted::measure)),
 ];
 

@@ -22,7 +22,7 @@ pub mod limits;
 pub mod login;
 pub mod lookup;
 pub mod oci;
-mod owners;
+pub mod owners;
 pub mod pair;
 pub mod pieces;
 pub mod podman;

@@ -10,6 +10,7 @@ mod disk_places;
 #[path = "../support/dunnage.rs"]
 mod dunnage;
 mod history;
+mod image_owners;
 mod import;
 mod network;
 mod pack;

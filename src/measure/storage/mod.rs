@@ -2,6 +2,7 @@
 //! below counts meanwhile.
 
 pub mod disk;
+pub mod owners;
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;

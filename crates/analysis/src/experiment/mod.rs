@@ -44,6 +44,7 @@ pub static ALL: &[&Experiment] = &[
     &network::http::HTTP,
     &network::dns::DNS,
     &storage::disk::DISK,
+    &storage::owners::OWNERS,
 ];
 
 /// For tests of the whole program only: found by name, and on no list.

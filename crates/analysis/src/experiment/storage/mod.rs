@@ -1,7 +1,9 @@
-//! What experiments about storage share: where the files are, how they are synced, and the size of what is written.
+//! Experiments about storage, and what they share: where the files are, how they are synced, and the size of what is
+//! written.
 
 pub mod class;
 pub mod disk;
+pub mod owners;
 
 use super::setting::fits;
 use crate::outcome::Sample;
