@@ -186,8 +186,10 @@ static CONTAINERD_KEYS: [Key; 10] = [
     Key::choice("seccomp", &["default", "off"])
         .by_default("off")
         .meaning("the system call filter; `off` (default): `ctr` applies none unless asked"),
-    Key::choice("snapshotter", &["overlayfs", "native"])
-        .meaning("how the root is made; `native` copies files"),
+    Key::choice("snapshotter", &["overlayfs", "native", "erofs"]).meaning(
+        "how the root is made; `native` copies files; `erofs`: an overlay over layers that are read-only filesystems in \
+         files (containerd 2.1 or newer)",
+    ),
     CPUS,
     MEMORY,
     Key::of("image", Values::Text("small, or an image in containerd's namespace `dunnage`"))
