@@ -35,7 +35,7 @@ enum How {
 use How::{Alone, Together};
 
 /// How each experiment is measured.
-static ALL: [(&str, How); 16] = [
+static ALL: [(&str, How); 17] = [
     ("start", Alone(start::measure)),
     ("primitives", Alone(primitives::measure)),
     ("lifecycle", Alone(lifecycle::measure)),
@@ -51,6 +51,7 @@ static ALL: [(&str, How); 16] = [
     (experiment::network::dns::NAME, Alone(network::dns::measure)),
     (experiment::storage::disk::NAME, Alone(storage::disk::measure)),
     (experiment::storage::layers::NAME, Alone(storage::layers::measure)),
+    (experiment::storage::owners::NAME, Alone(storage::owners::measure)),
     ("scripted", Alone(scripted::measure)),
 ];
 

@@ -184,7 +184,17 @@ fn containers(directory: &Path, data_root: &Path) -> Vec<(String, String)> {
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     };
-    let of_docker = names(&data_root.join("containers")).into_iter().map(|id| ("moby".to_owned(), id));
+    // With mapped users everything is in a directory named after root's ids, and the namespace is too.
+    let remapped = names(data_root).into_iter().filter(|name| {
+        let is_number = |part: &str| part.parse::<u32>().is_ok();
+        name.split_once('.').is_some_and(|(user, group)| is_number(user) && is_number(group))
+    });
+    let roots = remapped.map(|ids| (format!("moby-{ids}"), data_root.join(ids)));
+    let roots = std::iter::once(("moby".to_owned(), data_root.to_owned())).chain(roots);
+    let of_docker = roots.flat_map(|(namespace, root)| {
+        let ids = names(&root.join("containers"));
+        ids.into_iter().map(move |id| (namespace.clone(), id))
+    });
     let tasks = directory.join(TASKS);
     let of_containerd = names(&tasks).into_iter().flat_map(|namespace| {
         let ids = names(&tasks.join(&namespace));

@@ -107,9 +107,7 @@ pub(super) fn concluded(
     }
     call.expected.check(&message.inside, &run.host)?;
     let mut treatment = run.treatment(&message.inside);
-    if call.expected.user_map.is_some() {
-        treatment.push(("user_mapping", message.inside.uid_map.join(",")));
-    }
+    treatment.extend(call.expected.mapping_found(&message.inside));
     treatment.extend(call.expected.storage_found(&message.inside));
     Ok(Launch {
         parts: Vec::new(),

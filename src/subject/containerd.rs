@@ -67,6 +67,9 @@ fn find(spec: &Spec) -> Result<Containerd, Unavailable> {
     let runtime = runtime(spec.runtime.as_deref())?;
     let version = ctr.ask(&["version"])?;
     let server = version.split_once("Server:").and_then(|(_, server)| line_after(server, "Version:"));
+    if let Some(asked) = spec.get("snapshotter") {
+        check_snapshotter(asked, &ctr.snapshotters()?, server.as_deref().unwrap_or("of an unknown version"))?;
+    }
 
     let daemon = process::listening_on(address.as_ref()).and_then(process::read);
     let daemon = daemon.filter(|one| one.name == "containerd");
@@ -101,6 +104,27 @@ fn find(spec: &Spec) -> Result<Containerd, Unavailable> {
         runtime,
         image: None,
     })
+}
+
+/// Refuses a snapshotter that the daemon of this version does not have, or that does not serve.
+fn check_snapshotter(asked: &str, known: &[(String, String)], version: &str) -> Result<(), Unavailable> {
+    let is_of_files = asked == "erofs";
+    match known.iter().find(|(name, _)| name == asked) {
+        Some((_, state)) if state == "ok" => Ok(()),
+        Some((_, state)) => {
+            let why =
+                Unavailable::because(format!("containerd's snapshotter `{asked}` does not serve: `{state}`"));
+            let remedy = "it needs the kernel's `erofs` (`modprobe erofs`) and `mkfs.erofs`, from the package `erofs-utils`, before \
+                          containerd starts";
+            Err(if is_of_files { why.with_remedy(remedy) } else { why })
+        }
+        None => {
+            let since = if is_of_files { ", which came with containerd 2.1" } else { "" };
+            let reason = format!("containerd {version} has no snapshotter `{asked}`{since}");
+            Err(Unavailable::because(reason)
+                .with_remedy("leave out `snapshotter`, or use a newer containerd"))
+        }
+    }
 }
 
 fn description(spec: &Spec, facts: Facts) -> Description {
@@ -300,5 +324,28 @@ impl Subject for Containerd {
 
     fn remove(&self, name: &str) -> Result<Found, Failure> {
         self.ctr.remove(name, self.key("snapshotter"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshotter_that_does_not_serve_is_refused_with_what_it_needs() {
+        let refused = |asked: &str, state: &str| {
+            let known = [("overlayfs".to_owned(), "ok".to_owned()), ("erofs".to_owned(), state.to_owned())];
+            check_snapshotter(asked, &known, "2.1.9").err()
+        };
+        assert_eq!((refused("overlayfs", "ok"), refused("erofs", "ok")), (None, None));
+        let skipped = refused("erofs", "skip").unwrap();
+        assert!(skipped.reason.contains("does not serve: `skip`"), "{skipped:?}");
+        assert!(skipped.remedy.unwrap().contains("mkfs.erofs"));
+        assert!(refused("native", "ok").unwrap().reason.contains("2.1.9 has no snapshotter `native`"));
+        let old = check_snapshotter("erofs", &[], "1.6.20").unwrap_err();
+        assert!(
+            old.reason.contains("1.6.20 has no snapshotter `erofs`, which came with containerd 2.1"),
+            "{old:?}"
+        );
     }
 }

@@ -29,22 +29,41 @@ pub static KIND: Kind = Kind {
 /// The runtime of a daemon that is not configured otherwise.
 const DEFAULT_RUNTIME: &str = "runc";
 
-/// Docker as asked for. If a storage driver is asked for and the user's daemon does not use it, a private
-/// daemon does, unless a daemon is named.
+/// Docker as asked for. If a storage driver or a remapping of users is asked for and the user's daemon does not
+/// have it, a private daemon does, unless a daemon is named.
 fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
-    let Some(storage) = Storage::of(spec).filter(|_| spec.get("host").is_none()) else {
+    if (Storage::of(spec).is_none() && !is_remapped(spec)) || spec.get("host").is_some() {
         return engine::build(spec, place, find, over_api);
-    };
+    }
     let users = match spec.get("client") {
         Some("api") => api::info("docker", &address(None)),
         _ => client(spec).and_then(|client| info(&client)),
     };
     match users.as_ref() {
-        Ok(info) if driver(info) == storage.name => engine::build(spec, place, find, over_api),
+        Ok(info) if lacking(spec, info).is_none() => engine::build(spec, place, find, over_api),
         // Without the client there is nothing to start containers with.
         Err(why) if why.cause == Cause::NotInstalled => Err(why.clone()),
-        _ => private::build(spec, storage, users.as_ref().ok()),
+        _ => private::build(spec, users.as_ref().ok()),
     }
+}
+
+/// Whether a remapping of users is asked for.
+fn is_remapped(spec: &Spec) -> bool {
+    spec.get("userns") == Some("remap")
+}
+
+/// What is asked for that a daemon does not have.
+fn lacking(spec: &Spec, info: &Value) -> Option<String> {
+    let other = Storage::of(spec).filter(|asked| asked.name != driver(info));
+    if let Some(asked) = other {
+        return Some(format!("the daemon uses the storage driver `{}`, not `{}`", driver(info), asked.name));
+    }
+    let remaps = security_options(info).any(|option| option.starts_with("name=userns"));
+    (is_remapped(spec) && !remaps).then(|| "the daemon does not remap users (`userns-remap`)".to_owned())
+}
+
+fn security_options(info: &Value) -> impl Iterator<Item = &str> {
+    info["SecurityOptions"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// The storage driver of a daemon, as the key `storage` calls it.
@@ -89,10 +108,9 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
 /// Docker as its daemon describes it, for either client.
 fn of_info(spec: &Spec, info: &Value, client: Client, component: Component) -> Result<Engine, Unavailable> {
     let text = |key: &str| info[key].as_str().unwrap_or_default().to_owned();
-    let storage = Storage::of(spec);
-    if let Some(asked) = storage.filter(|asked| asked.name != driver(info)) {
-        let reason = format!("the daemon uses the storage driver `{}`, not `{}`", driver(info), asked.name);
-        return Err(Unavailable::other_storage(reason).with_remedy("leave out `host` or `storage`"));
+    if let Some(reason) = lacking(spec, info) {
+        let key = if is_remapped(spec) { "userns" } else { "storage" };
+        return Err(Unavailable::other_storage(reason).with_remedy(format!("leave out `host` or `{key}`")));
     }
     let runtime = spec.runtime.clone().unwrap_or_else(|| text("DefaultRuntime"));
     let Some(known) = info["Runtimes"].get(&runtime) else {
@@ -121,12 +139,11 @@ fn of_info(spec: &Spec, info: &Value, client: Client, component: Component) -> R
         ("daemon started", daemons.first().map(|daemon| daemon.started().to_string()).unwrap_or_default()),
         ("daemon uptime", daemons.first().map(|daemon| daemon.uptime().to_string()).unwrap_or_default()),
     ];
-    if let Some(storage) = storage {
-        notes.push(("image store", storage.kept_by().to_owned()));
+    notes.extend(Storage::of(spec).map(|storage| ("image store", storage.kept_by().to_owned())));
+    if spec.get("storage").is_some() || is_remapped(spec) {
         notes.push(("daemon", "the user's".to_owned()));
     }
-    let mut options = info["SecurityOptions"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let filter = options.any(|option| option.starts_with("name=seccomp")).then_some(2);
+    let filter = security_options(info).any(|option| option.starts_with("name=seccomp")).then_some(2);
     let root: &[_] = if text("Driver").starts_with("overlay") { &["overlay"] } else { &[] };
     let facts = Facts { components, runtime: Some(runtime), notes };
     let mut about = Engine::description(spec, &client, facts, filter, root);

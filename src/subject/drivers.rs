@@ -62,8 +62,12 @@ static ALL: [Storage; 12] = [
 impl Storage {
     /// The driver that a specification asks for.
     pub fn of(spec: &Spec) -> Option<&'static Storage> {
-        let name = spec.get("storage")?;
-        ALL.iter().find(|one| one.engine == spec.name && one.name == name)
+        Storage::named(&spec.name, spec.get("storage")?)
+    }
+
+    /// The driver of an engine with this name.
+    pub(super) fn named(engine: &str, name: &str) -> Option<&'static Storage> {
+        ALL.iter().find(|one| one.engine == engine && one.name == name)
     }
 
     /// Refuses a version of the engine that no longer has it.

@@ -17,6 +17,7 @@ use super::component::Client;
 use super::container::{Draft, Verbs, recorded};
 use super::drivers::Storage;
 use super::limits::Limits;
+use super::owners::UserMap;
 use super::resources::{Made, Offer, Wish};
 use super::treatment::{Cgroup, Expected, Network, Own};
 use super::{
@@ -70,7 +71,10 @@ impl Engine {
         if let Some(name) = joined {
             add(&["--network", name]);
         }
-        for (key, option) in [("net", "--network"), ("cpus", "--cpus"), ("userns", "--userns")] {
+        if let Some(namespace) = userns(&self.about.spec) {
+            add(&["--userns", namespace]);
+        }
+        for (key, option) in [("net", "--network"), ("cpus", "--cpus")] {
             let instead = key == "net" && joined.is_some();
             let asked =
                 self.about.spec.get(key).filter(|value| (key, *value) != ("cpus", "none") && !instead);
@@ -184,7 +188,6 @@ impl Engine {
         root: &'static [&'static str],
     ) -> Description {
         let is_rootless = spec.name == "podman" && (client.login.is_some() || raw::user_and_group().0 != 0);
-        let userns = spec.get("userns");
         let expected = Expected {
             network: match spec.get("net") {
                 Some("host") => Network::Host,
@@ -192,18 +195,14 @@ impl Engine {
                 _ => Network::Connected,
             },
             pid: if spec.get("pid") == Some("host") { Own::Host } else { Own::Private },
-            user: match userns {
+            user: match spec.get("userns") {
                 // The engine itself runs in a user namespace; for its containers that one is the host's.
                 _ if is_rootless => Own::Private,
-                Some("auto") => Own::Private,
+                Some("auto" | "keep-id" | "remap") => Own::Private,
                 Some("host") => Own::Host,
                 _ => Own::Any,
             },
-            // Root inside is the chosen user, and with `userns=auto` one of the user's subordinate ids.
-            user_map: client.login.as_ref().map(|login| match userns {
-                Some("auto") => String::new(),
-                _ => format!("0 {} 1", login.user()),
-            }),
+            user_map: user_map(spec, client),
             // Without delegation an ordinary user cannot make cgroups.
             cgroup: if is_rootless { Cgroup::Any } else { Cgroup::Own },
             seccomp: match spec.get("seccomp") {
@@ -263,6 +262,23 @@ impl Subject for Engine {
 
     fn remove(&self, name: &str) -> Result<Found, Failure> {
         self.rm(name)
+    }
+}
+
+/// The user namespace that a container asks for; a remapping is the daemon's.
+pub(super) fn userns(spec: &Spec) -> Option<&str> {
+    spec.get("userns").filter(|name| *name != "remap")
+}
+
+/// How users must be mapped. For a rootless podman, root inside is the user, unless that is asked for
+/// otherwise; the ids outside of `keep-id` are those of the podman that the user started.
+fn user_map(spec: &Spec, client: &Client) -> Option<UserMap> {
+    let user = client.login.as_ref().map_or(raw::user_and_group().0, |login| login.user() as usize);
+    match spec.get("userns") {
+        Some("auto" | "remap") => Some(UserMap::Moved),
+        Some("keep-id") if user == 0 => Some(UserMap::Any),
+        Some("keep-id") => Some(UserMap::Has(format!("{user} 0 1"))),
+        _ => client.login.as_ref().map(|login| UserMap::Has(format!("0 {} 1", login.user()))),
     }
 }
 

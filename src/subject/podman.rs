@@ -11,6 +11,7 @@ use super::component::{Client, components, program};
 use super::drivers::Storage;
 use super::engine::{self, Engine};
 use super::login::Login;
+use super::subordinate::Lists;
 use super::{Broom, Cause, Facts, Kind, Place, Spec, Subject, Unavailable, kinds, on_path};
 use crate::sys::limits;
 
@@ -173,22 +174,7 @@ fn check_mapping(user: &str, info: &Value, words: &str) -> Result<(), Unavailabl
     Err(Unavailable::because(format!(
         "podman has no subordinate user and group ids for `{user}`, so it maps only the user's own{said}"
     ))
-    .with_remedy({
-        let first = first_free_id(["/etc/subuid", "/etc/subgid"].map(|path| std::fs::read_to_string(path).unwrap_or_default()));
-        let range = format!("{first}-{}", first + 65535);
-        format!(
-            "`usermod --add-subuids {range} --add-subgids {range} {user}`; then, as that user, `podman system migrate`"
-        )
-    }))
-}
-
-/// The first id after all ranges in these lists of `user:first:count`.
-fn first_free_id(lists: [String; 2]) -> u64 {
-    let end = |line: &str| {
-        let mut fields = line.split(':').skip(1).map(|field| field.trim().parse::<u64>());
-        Some(fields.next()?.ok()? + fields.next()?.ok()?)
-    };
-    lists.iter().flat_map(|list| list.lines().filter_map(end)).fold(100_000, u64::max)
+    .with_remedy(format!("{}; then, as that user, `podman system migrate`", Lists::read().remedy(user))))
 }
 
 /// Network backends are installed with podman's other helpers, not on the search path.
@@ -218,13 +204,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn ranges_in_a_remedy_are_nobodys() {
-        let lists = ["ann:100000:65536\nbob:165536:65536\n", "ann:300000:10\nnonsense\n"];
-        assert_eq!(first_free_id(lists.map(str::to_owned)), 300_010);
-        assert_eq!(first_free_id(Default::default()), 100_000);
-    }
 
     #[test]
     fn a_home_that_podman_cannot_use_has_a_remedy_and_other_trouble_in_it_has_none() {

@@ -102,6 +102,25 @@ pub fn behind(first_process: i32, path: &Path) -> Result<Behind, Failure> {
     })
 }
 
+/// The directories of the read-only layers of the overlay that holds a path in the container with this first process,
+/// the topmost first; empty without an overlay. A layer that was mounted only to make the overlay is not on the host
+/// any more; then they are those that the engine names in the file `lower` next to the upper directory.
+pub(super) fn layers(first_process: i32, path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let holder = View::of(first_process)?.holder(path)?;
+    let Some(Written { view, directory, lower, .. }) = holder.written()? else { return Ok(Vec::new()) };
+    let on_host = |path: PathBuf| view.root.join(path.strip_prefix("/").unwrap_or(&path));
+    let named: Vec<_> = lower.iter().map(|layer| on_host(layer.clone())).collect();
+    if named.iter().all(|layer| layer.is_dir()) {
+        return Ok(named);
+    }
+    let above = directory.parent().unwrap_or(&directory);
+    let list = on_host(above.join("lower"));
+    let text =
+        std::fs::read_to_string(&list).or_environment(format_args!("cannot read `{}`", list.display()))?;
+    let driver = above.parent().unwrap_or(above);
+    Ok(text.trim().split(':').map(|layer| on_host(driver.join(layer))).collect())
+}
+
 fn is_memory(filesystem: &str) -> bool {
     ["tmpfs", "ramfs"].contains(&filesystem)
 }
@@ -132,6 +151,8 @@ struct Holder {
 struct Written {
     view: View,
     directory: PathBuf,
+    /// Its read-only layers, the topmost first.
+    lower: Vec<PathBuf>,
     is_volatile: bool,
 }
 
@@ -196,7 +217,9 @@ impl Holder {
                 let Some(upper) = self.option("upperdir") else { return Ok(None) };
                 let view = View::of_host()?;
                 let directory = directory_of(upper, &view, &self.mount)?;
-                Ok(Some(Written { view, directory, is_volatile: false }))
+                let lower =
+                    lower_of(self.mount.options.iter().map(String::as_str), &base_of(&directory, upper));
+                Ok(Some(Written { view, directory, lower, is_volatile: false }))
             }
             "fuse.fuse-overlayfs" | "fuse" => served(&self.mount),
             _ => Ok(None),
@@ -206,6 +229,20 @@ impl Holder {
 
 fn option<'a>(mut options: impl Iterator<Item = &'a str>, name: &str) -> Option<&'a str> {
     options.find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+}
+
+/// The directory that the relative paths of an overlay's options start from, by its upper directory.
+fn base_of(directory: &Path, upper: &str) -> PathBuf {
+    let depth = Path::new(upper).components().count();
+    directory.ancestors().nth(depth).unwrap_or(Path::new("/")).to_owned()
+}
+
+/// The read-only layers in these options, the topmost first. Newer kernels name each in an option of its own.
+fn lower_of<'a>(options: impl Iterator<Item = &'a str>, base: &Path) -> Vec<PathBuf> {
+    let named = options
+        .filter_map(|option| ["lowerdir=", "lowerdir+="].iter().find_map(|name| option.strip_prefix(name)));
+    let paths = named.flat_map(|paths| paths.split(':')).filter(|path| !path.is_empty());
+    paths.map(|path| base.join(unescaped(path))).collect()
 }
 
 /// The path of an overlay's directory on the host. An engine with many layers mounts with paths that are
@@ -241,7 +278,8 @@ fn served(mount: &Mount) -> Result<Option<Written>, Failure> {
             return Err(Failure::environment(reason));
         };
         let is_volatile = is_volatile(options.iter().copied()) || options.contains(&"fsync=0");
-        return Ok(Some(Written { directory: PathBuf::from(upper), view, is_volatile }));
+        let lower = lower_of(options.iter().copied(), Path::new("/"));
+        return Ok(Some(Written { directory: PathBuf::from(upper), view, lower, is_volatile }));
     }
     Err(Failure::environment(format!(
         "no process of fuse-overlayfs serves the mount on `{}`",
@@ -289,6 +327,18 @@ mod tests {
         assert!(
             !is_volatile(options()) && is_volatile(["rw", "fsync=volatile"]) && is_volatile(["volatile"])
         );
+    }
+
+    #[test]
+    fn the_layers_of_an_overlay_are_named_in_one_option_or_in_one_each() {
+        let layers =
+            |options: &[&'static str], base: &str| lower_of(options.iter().copied(), Path::new(base));
+        assert_eq!(layers(&["rw", "lowerdir=/a:/b", "upperdir=/u"], "/"), [Path::new("/a"), Path::new("/b")]);
+        assert_eq!(layers(&["lowerdir+=/a", "lowerdir+=/b"], "/"), [Path::new("/a"), Path::new("/b")]);
+        let base = base_of(Path::new("/var/lib/overlay2/x/diff"), "x/diff");
+        assert_eq!(base, Path::new("/var/lib/overlay2"));
+        let relative = layers(&["lowerdir=l/A:l/B"], "/var/lib/overlay2");
+        assert_eq!(relative, ["/var/lib/overlay2/l/A", "/var/lib/overlay2/l/B"].map(Path::new));
     }
 
     #[test]

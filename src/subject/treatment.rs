@@ -3,6 +3,7 @@
 
 use super::drivers::Storage;
 use super::limits::Limits;
+use super::owners::UserMap;
 use super::storage;
 use crate::outcome::{Failure, FailureClass};
 use crate::probe::Detail;
@@ -82,8 +83,8 @@ pub struct Expected {
     pub root: &'static [&'static str],
     /// The storage driver that makes its root, if one is asked for.
     pub storage: Option<&'static Storage>,
-    /// The beginning of its user mapping, if one is asked for; empty for any.
-    pub user_map: Option<String>,
+    /// Its user mapping, if one is asked for.
+    pub user_map: Option<UserMap>,
     /// The snapshotter that makes its root, if one is asked for.
     pub snapshotter: Option<String>,
     /// Limits, if any are asked for.
@@ -153,6 +154,11 @@ impl Expected {
         self.storage.and_then(|_| inside.root()).map(|(kind, _)| ("storage", kind))
     }
 
+    /// The mapping of users, where one is asked for: a fact of the treatment.
+    pub fn mapping_found(&self, inside: &Inside) -> Option<(&'static str, String)> {
+        self.user_map.as_ref().map(|_| ("user_mapping", inside.uid_map.join(",")))
+    }
+
     /// Lists the differences, with both values; `host` is what a bare process sees.
     pub fn check(&self, inside: &Inside, host: &Inside) -> Result<(), Failure> {
         let mut wrong = match self.kernel {
@@ -187,12 +193,7 @@ impl Expected {
             _ => {}
         }
         wrong.extend(self.storage.and_then(|asked| asked.fault(inside)));
-        let map = &inside.uid_map;
-        if let Some(asked) =
-            self.user_map.iter().find(|asked| !asked.is_empty() && map.first() != Some(asked))
-        {
-            wrong.push(format!("its user mapping is {map:?} and must begin with `{asked}`"));
-        }
+        wrong.extend(self.user_map.as_ref().and_then(|asked| asked.fault(&inside.uid_map)));
         wrong.extend(self.snapshotter.as_ref().and_then(|asked| snapshotter_fault(asked, inside)));
         wrong.extend(self.limits.and_then(|asked| asked.fault(&inside.limits())));
         if wrong.is_empty() {

@@ -184,7 +184,7 @@ pub(crate) const START_DOCKER: &str = "start the daemon: `systemctl start docker
 const TOO_FEW_FILES: &str = "the limit of open files is too low: for a user raise it in `/etc/security/limits.conf`, as in \
     `USER hard nofile 4096`; for this shell with `ulimit -n`";
 
-const KNOWN: [(&str, &str); 13] = [
+const KNOWN: [(&str, &str); 14] = [
     (" has no image ", GET_IT),
     (
         "drop all controllers",
@@ -207,6 +207,12 @@ const KNOWN: [(&str, &str); 13] = [
         "cannot find mappings for user \\\"containers",
         "for `userns=auto` podman needs subordinate ids of the user `containers`, who need not exist: \
          run `echo containers:2147483647:2147483648 | tee -a /etc/subuid /etc/subgid` as root",
+    ),
+    (
+        // From docker's `userns-remap`.
+        "restricts access to the remapped root",
+        "root inside cannot reach the private daemon's directory: set `$DUNNAGE_STATE` to a directory that all users can \
+         enter",
     ),
     ("too many open files", TOO_FEW_FILES),
     // Go's runtime, in which podman is written, reports a process without free descriptors like this.

@@ -4,6 +4,7 @@
 use tempfile::TempDir;
 
 use crate::dunnage::{Dunnage, Ran};
+use crate::support::{Need, lacks};
 use crate::{script, turn};
 
 fn unavailable(dunnage: &Dunnage, subject: &str) -> Ran {
@@ -27,6 +28,22 @@ fn a_socket_that_is_not_there_is_named() {
         "{ran}"
     );
     assert!(ran.stderr.contains("systemctl start containerd"), "{ran}");
+}
+
+/// A daemon that is older than the snapshotter, or that started without what it needs.
+#[test]
+fn a_snapshotter_that_does_not_serve_is_named() {
+    const TEST: &str = "a_snapshotter_that_does_not_serve_is_named";
+    if lacks(TEST, Need::Containerd) {
+        return;
+    }
+    let _turn = turn();
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("check start --set prestate=primed -s containerd:snapshotter=erofs");
+    let told = ran.to_string();
+    let is_refused = ["no snapshotter `erofs`, which came with containerd 2.1", "`erofs` does not serve"];
+    assert_eq!(ran.code, if is_refused.iter().any(|words| told.contains(words)) { 4 } else { 0 }, "{ran}");
+    assert_eq!(dunnage.run("sweep").code, 0);
 }
 
 #[test]

@@ -2,9 +2,12 @@
 
 #[path = "../support/dunnage.rs"]
 mod dunnage;
+#[path = "../support/left.rs"]
+mod left;
 #[path = "../support/mod.rs"]
 mod support;
 
 mod identity;
+mod mapped;
 mod podman;
 mod user;

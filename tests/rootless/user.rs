@@ -1,4 +1,5 @@
 //! A user for one test, made and removed with everything that podman keeps for them.
+#![allow(dead_code, reason = "no test executable uses all of it")]
 
 use std::fs;
 use std::process::{Command, Stdio};

@@ -11,6 +11,7 @@ mod disk_places;
 mod dunnage;
 mod history;
 mod image_layers;
+mod image_owners;
 mod import;
 mod network;
 mod pack;

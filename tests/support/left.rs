@@ -65,11 +65,12 @@ pub mod containerd {
         if !has_namespace(socket) {
             return Vec::new();
         }
-        let lists: [&[&str]; 5] = [
+        let lists: [&[&str]; 6] = [
             &["containers", "ls", "--quiet"],
             &["tasks", "ls", "--quiet"],
             &["snapshots", "--snapshotter", "overlayfs", "ls"],
             &["snapshots", "--snapshotter", "native", "ls"],
+            &["snapshots", "--snapshotter", "erofs", "ls"],
             &["leases", "ls", "--quiet"],
         ];
         let told = lists.map(|words| {

@@ -3,6 +3,7 @@
 
 pub mod disk;
 pub mod layers;
+pub mod owners;
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;

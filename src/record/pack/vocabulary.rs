@@ -36,15 +36,17 @@ const FIELDS: &str = "absolute against allowed_ns artefacts asked at available_m
     tags timer took treatment twin_of unavailable unknown_ns variant_of verdicts version warmups words";
 
 /// Names of facts, stamps and counters, and words that the program writes.
-const SAID: &str = "aligned all architecture as attached backend bare batches began bind blocks boot_time burst burst_periods burst_time bursts_done bursts_waiting calls \
-     capabilities cgroup cgroup_ns client client_cpu clone connect connections connections_took connects cpu cpus create created daemon data directories \
-     down_bytes down_took driver drop empty engine engine_cpu enter environment equalised every exec execed execute exit first fixed_work floor forked gone \
-     graph helper_cpu helpers huge_pages indirect_branch installed interfaces ipc json kernel kernel_command_line laid launch length lifecycle limit \
-     listener load log look lost made main make maker manager map measured mnt monitor mtu names namespace network no_new_privs none offloads one open ordinary overlay \
-     own pack period_cpu periods pid pieces pilot pinned pivot plan port ports private processes published queries quota quota_burst quota_period ready \
-     remove removed resolver returned root root_durability rootless samples seccomp seccomp_filters seccomp_instructions server server_cpu serving session \
-     set snapshotter socket spawn start step stop stopped storage store_bypass streams system threads throttled throttled_time trip trips turns uid umask \
-     undo undone unknown up_bytes up_took uptime usage user uts vdso waited warm_up way window wrong";
+const SAID: &str = "aligned all architecture as attached backend bare batches began bind blocks boot_time burst burst_periods burst_time bursts_done \
+     bursts_waiting calls capabilities cgroup cgroup_ns chowned client client_cpu clone connect connections connections_took connects cpu cpus \
+     create created daemon data directories down_bytes down_took driver drop empty engine engine_cpu enter environment equalised every exec \
+     execed execute exit first first_took fixed_work floor forked gone graph helper_cpu helpers huge_pages idmapped image_took indirect_branch \
+     installed interfaces ipc json kernel kernel_command_line laid launch length lifecycle limit listener load log look lost made main make maker \
+     manager map measured metacopy mnt monitor mtu names namespace network no_new_privs none offloads one open ordinary overlay own pack period_cpu \
+     periods pid pieces pilot pinned pivot plan port ports private processes published queries quota quota_burst quota_period ready removal_took \
+     remove removed resolver returned root root_durability rootless samples seccomp seccomp_filters seccomp_instructions second_took server \
+     server_cpu serving session set snapshotter socket spawn start step stop stopped storage store_bypass streams system third_took threads \
+     throttled throttled_time trip trips turns uid umask undo undone unknown unpacked up_bytes up_took uptime usage user user_mapping uts vdso \
+     waited warm_up way window wrong";
 
 #[cfg(test)]
 mod tests {

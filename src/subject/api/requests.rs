@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::http::Request;
 use crate::probe::PROBE;
-use crate::subject::engine::{RUN_LABEL, STATE_LABEL};
+use crate::subject::engine::{self, RUN_LABEL, STATE_LABEL};
 use crate::subject::{Order, Port, Spec, spec};
 
 /// What a container is to be, in addition to the keys of its subject.
@@ -81,7 +81,7 @@ impl Wish<'_> {
             "LogConfig": { "Type": if key("log") == Some("none") { "none" } else { "" }, "Config": {} },
             "SecurityOpt": (key("seccomp") == Some("off")).then_some(["seccomp=unconfined"]),
             "PidMode": if key("pid") == Some("host") { "host" } else { "" },
-            "UsernsMode": key("userns").unwrap_or(""),
+            "UsernsMode": engine::userns(self.spec).unwrap_or(""),
             "NanoCpus": (cpus * 1e9).round() as i64,
             "Memory": key("memory").and_then(spec::parse_size).unwrap_or(0),
             "MemorySwappiness": -1,

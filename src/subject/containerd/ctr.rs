@@ -42,6 +42,11 @@ impl Ctr {
         Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
     }
 
+    /// The snapshotters that the daemon knows, each with its state: `ok`, or why it does not serve in a word.
+    pub fn snapshotters(&self) -> Result<Vec<(String, String)>, Unavailable> {
+        Ok(self.lines(&["plugins", "ls"])?.iter().filter_map(|line| snapshotter(line)).collect())
+    }
+
     /// Whether dunnage's namespace holds this image.
     pub fn has_image(&self, reference: &str) -> Result<bool, Unavailable> {
         Ok(self.lines(&["images", "ls", "--quiet"])?.iter().any(|line| line == reference))
@@ -51,10 +56,15 @@ impl Ctr {
     pub fn import(&self, archive: &Path, reference: &str, snapshotter: Option<&str>) -> Result<(), String> {
         let path = archive.to_string_lossy();
         let with = snapshotter.map(|name| ["--snapshotter", name]);
-        let words: Vec<_> =
-            ["images", "import"].into_iter().chain(with.into_iter().flatten()).chain([&*path]).collect();
+        let import = |by: &[&str]| {
+            let verb = ["images", "import"].iter().chain(by).copied();
+            self.ask(&verb.chain(with.into_iter().flatten()).chain([&*path]).collect::<Vec<_>>())
+        };
         let (label, value) = IMAGE_LABEL;
-        self.ask(&words)
+        // From version 2.0 on the daemon unpacks images, but only for snapshotters of its configuration.
+        let is_for_the_client = |why: &Unavailable| why.reason.contains("no unpack platforms defined");
+        import(&[])
+            .or_else(|why| if is_for_the_client(&why) { import(&["--local"]) } else { Err(why) })
             .and_then(|_| self.ask(&["images", "label", reference, &format!("{label}={value}")]))
             .map(drop)
             .map_err(|why| why.reason)
@@ -90,6 +100,13 @@ impl Ctr {
     }
 }
 
+/// A snapshotter and its state in a line about a plug-in.
+fn snapshotter(line: &str) -> Option<(String, String)> {
+    let words: Vec<_> = line.split_whitespace().collect();
+    let ["io.containerd.snapshotter.v1", name, .., state] = words[..] else { return None };
+    Some((name.to_owned(), state.to_owned()))
+}
+
 /// Ends a shim that containerd has lost track of: if a client dies while the daemon makes a task, its shim
 /// can remain. containerd then cleans up after it.
 fn end_stray_shim(name: &str) {
@@ -110,5 +127,19 @@ fn remove_pipes(name: &str) {
         if ours.filter(|file| std::fs::remove_file(file.path()).is_ok()).count() > 0 {
             let _ = std::fs::remove_dir(&directory);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn snapshotters_are_found_among_the_plug_ins() {
+        let found = |line: &str| snapshotter(line);
+        let line = "io.containerd.snapshotter.v1    erofs                    linux/amd64    skip      ";
+        assert_eq!(found(line), Some(("erofs".to_owned(), "skip".to_owned())));
+        assert_eq!(found("io.containerd.differ.v1         erofs    linux/amd64    ok"), None);
+        assert_eq!(found("TYPE                            ID       PLATFORMS      STATUS"), None);
     }
 }

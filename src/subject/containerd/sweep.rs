@@ -16,7 +16,7 @@ use crate::units::Stamp;
 
 /// How long garbage collection may take, in nanoseconds.
 const COLLECTED_WITHIN: u64 = 2_000_000_000;
-const SNAPSHOTTERS: [&str; 2] = ["overlayfs", "native"];
+const SNAPSHOTTERS: [&str; 3] = ["overlayfs", "native", "erofs"];
 /// The runtime's state directory, which has one directory for each namespace.
 const RUNTIME_STATE: &str = "/run/containerd/runc";
 
@@ -105,16 +105,22 @@ fn labels(ctr: &Ctr, container: &str) -> Option<(String, String)> {
 
 /// Removes a container with its snapshot, for every snapshotter.
 fn removed(ctr: &Ctr, name: &str) -> Result<Found, Failure> {
-    let all = SNAPSHOTTERS.map(|snapshotter| ctr.remove(name, Some(snapshotter)));
-    let any = all.contains(&Ok(Found::Yes));
-    all.into_iter().collect::<Result<Vec<_>, _>>().map(|_| Found::when(any))
+    let all = snapshotters(ctr)?.into_iter().map(|snapshotter| ctr.remove(name, Some(snapshotter)));
+    all.collect::<Result<Vec<_>, _>>().map(|all| Found::when(all.contains(&Found::Yes)))
+}
+
+/// The snapshotters that dunnage uses and this daemon has.
+fn snapshotters(ctr: &Ctr) -> Result<Vec<&'static str>, Unavailable> {
+    let known = ctr.snapshotters()?;
+    let serves = |name: &&str| known.iter().any(|(own, state)| own == name && state == "ok");
+    Ok(SNAPSHOTTERS.into_iter().filter(serves).collect())
 }
 
 /// What a client leaves that was killed before its container was recorded: the snapshot, and the lease that
 /// keeps it. Only if the namespace has no container that they could belong to.
 fn loose_ends(ctr: &Ctr, broom: Broom) -> Result<Vec<String>, Unavailable> {
     let mut told = Vec::new();
-    for snapshotter in SNAPSHOTTERS {
+    for snapshotter in snapshotters(ctr)? {
         let listed = ctr.lines(&["snapshots", "--snapshotter", snapshotter, "ls"]).unwrap_or_default();
         let keys = listed.iter().filter_map(|line| line.split_whitespace().next());
         for key in keys.filter(|key| key.starts_with("dunnage-")) {

@@ -1,5 +1,7 @@
-//! Docker with a storage driver that the user's daemon does not use: a private daemon with this driver, and
-//! otherwise set up as the user's, as far as that says how it is. The user's daemon is only asked.
+//! Docker with a storage driver, or with mapped users, that the user's daemon does not have: a private daemon
+//! with them, and otherwise set up as the user's, as far as that says how it is. The user's daemon is only asked.
+//!
+//! Users are mapped to the subordinate ids of a user who has some; docker's own `default` would make a user.
 //!
 //! A private daemon has a network namespace of its own, with a bridge of its own. So its containers reach
 //! each other but not the host, and it does not offer what needs that.
@@ -9,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::{DEFAULT_RUNTIME, client, find, over_api};
+use super::{DEFAULT_RUNTIME, client, driver, find, is_remapped, over_api};
 use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::resource::daemon::{Daemon, Engine as Program, Setup, set_up};
 use crate::resource::filesystem::{Mounted, TYPES, filesystem};
@@ -17,7 +19,9 @@ use crate::resource::{Held, tool};
 use crate::subject::component::{Client, components, numbers};
 use crate::subject::drivers::{CONTAINERD, Storage};
 use crate::subject::engine::{self, Engine};
+use crate::subject::login::Login;
 use crate::subject::private::{Begun, Private, copy_image};
+use crate::subject::subordinate::Lists;
 use crate::subject::{Description, Facts, Need, RunContext, Spec, Subject, Unavailable, on_path};
 use crate::sys::{filesystem as disk, raw};
 
@@ -26,26 +30,68 @@ const MOST: u64 = 64 << 30;
 /// The first version whose `daemon.json` says whether to use the containerd image store.
 const CHOOSES_STORE: (u32, u32) = (24, 0);
 
-/// The subject, if a private daemon with this driver can be started here. `users` is what the user's daemon
-/// says of itself.
-pub(super) fn build(
-    spec: &Spec,
+/// The driver where the user's daemon does not say which one it uses.
+const USUAL_DRIVER: &str = "overlay2";
+
+/// What a private daemon is asked for.
+#[derive(Debug, Clone)]
+struct Asked {
+    /// The driver that is asked for, or else that of the user's daemon.
     storage: &'static Storage,
-    users: Option<&Value>,
-) -> Result<Box<dyn Subject>, Unavailable> {
-    let version = check(spec, storage)?;
+    /// The user to whose subordinate ids users inside are mapped, with the number of a group.
+    remapped_to: Option<(String, u32)>,
+}
+
+impl Asked {
+    fn of(spec: &Spec, users: Option<&Value>) -> Result<Asked, Unavailable> {
+        let usual = users.map_or(USUAL_DRIVER, driver);
+        let storage = Storage::of(spec).or_else(|| Storage::named("docker", usual)).ok_or_else(|| {
+            Unavailable::because(format!(
+                "dunnage starts no private daemon with the storage driver `{usual}`"
+            ))
+            .with_remedy("choose another one with `storage`")
+        })?;
+        let remapped_to = is_remapped(spec).then(|| a_user(&Lists::read())).transpose()?;
+        Ok(Asked { storage, remapped_to })
+    }
+
+    /// The same in words.
+    fn described(&self) -> String {
+        let users = if self.remapped_to.is_some() { " and `userns-remap`" } else { "" };
+        format!("the storage driver `{}`{users}", self.storage.name)
+    }
+}
+
+/// The first user with subordinate ids to whom users can be mapped, and the number of the user's group.
+fn a_user(lists: &Lists) -> Result<(String, u32), Unavailable> {
+    // Docker turns a remapping to root off.
+    let suited = |user: &&str| Login::ids(user).filter(|(number, _)| *number != 0);
+    let found = lists.users().find_map(|user| suited(&user).map(|(_, group)| (user.to_owned(), group)));
+    found.ok_or_else(|| {
+        let remedy = format!("give them to a user: {}", lists.remedy("USER"));
+        Unavailable::because(
+            "`userns=remap` needs a user other than root with 65536 subordinate ids in `/etc/subuid` and in `/etc/subgid`",
+        )
+        .with_remedy(remedy)
+    })
+}
+
+/// The subject, if such a private daemon can be started here. `users` is what the user's daemon says of itself.
+pub(super) fn build(spec: &Spec, users: Option<&Value>) -> Result<Box<dyn Subject>, Unavailable> {
+    let asked = Asked::of(spec, users)?;
+    let version = check(spec, &asked)?;
     let runtimes = runtimes(spec, users)?;
     let default = users.and_then(|info| info["DefaultRuntime"].as_str()).unwrap_or(DEFAULT_RUNTIME);
-    let configuration = configuration(storage, version, users, &runtimes, default);
+    let configuration = configuration(&asked, version, users, &runtimes, default);
     let facts = Facts {
         components: components(None, [("daemon", Some(program("dockerd", "docker.io")?))])?,
         runtime: Some(spec.runtime.clone().unwrap_or_else(|| default.to_owned())),
-        notes: vec![("storage driver", storage.name.to_owned()), ("daemon", "private".to_owned())],
+        notes: vec![("storage driver", asked.storage.name.to_owned()), ("daemon", "private".to_owned())],
     };
     let client = client(spec).unwrap_or_else(|_| Client::of("docker"));
     let about = Description { offers: offers(), ..Engine::description(spec, &client, facts, None, &[]) };
     let spec = spec.clone();
-    let begin = move |run: &RunContext| begin(&spec, storage, &configuration, &client, run);
+    let begin = move |run: &RunContext| begin(&spec, &asked, &configuration, &client, run);
     Ok(Box::new(Private::new(about, Box::new(begin))))
 }
 
@@ -55,11 +101,11 @@ fn offers() -> Vec<Need> {
 }
 
 /// Checks what can be known without starting it, and returns the daemon's version.
-fn check(spec: &Spec, storage: &Storage) -> Result<Option<(u32, u32)>, Unavailable> {
+fn check(spec: &Spec, asked: &Asked) -> Result<Option<(u32, u32)>, Unavailable> {
     if raw::user_and_group().0 != 0 {
         return Err(Unavailable::because(format!(
-            "the daemon does not use the storage driver `{}`, and a private daemon with it needs root",
-            storage.name
+            "the daemon does not use {}, and a private daemon with it needs root",
+            asked.described()
         ))
         .with_remedy("start dunnage as root"));
     }
@@ -67,12 +113,12 @@ fn check(spec: &Spec, storage: &Storage) -> Result<Option<(u32, u32)>, Unavailab
         return Err(Unavailable::because(
             "a private daemon has a network namespace of its own, so `net=host` is not the host's",
         )
-        .with_remedy("leave out `net=host`, or choose the storage driver of the user's daemon"));
+        .with_remedy("leave out `net=host`, or choose what the user's daemon has"));
     }
     let dockerd = program("dockerd", "docker.io")?;
     let version = numbers(&Client::of(dockerd).version()?);
-    storage.check_version(version)?;
-    match storage.name {
+    asked.storage.check_version(version)?;
+    match asked.storage.name {
         "btrfs" => drop(program("mkfs.btrfs", "btrfs-progs")?),
         "fuse-overlayfs" => drop(program("fuse-overlayfs", "fuse-overlayfs")?),
         "devicemapper" => {
@@ -120,20 +166,23 @@ fn set_up_as(how: &Value) -> Value {
         .into()
 }
 
-/// Its `daemon.json`, like the user's daemon apart from the driver.
+/// Its `daemon.json`, like the user's daemon apart from what is asked for.
 fn configuration(
-    storage: &Storage,
+    asked: &Asked,
     version: Option<(u32, u32)>,
     users: Option<&Value>,
     runtimes: &Map<String, Value>,
     default: &str,
 ) -> Value {
-    let is_of_containerd = storage.name == CONTAINERD;
+    let is_of_containerd = asked.storage.name == CONTAINERD;
     // The snapshotter, which containerd calls by the filesystem's name.
-    let driver = if is_of_containerd { "overlayfs" } else { storage.name };
+    let driver = if is_of_containerd { "overlayfs" } else { asked.storage.name };
     let mut all = json!({ "storage-driver": driver, "runtimes": runtimes, "default-runtime": default });
     if version.is_some_and(|version| version >= CHOOSES_STORE) {
         all["features"] = json!({ "containerd-snapshotter": is_of_containerd });
+    }
+    if let Some((user, group)) = &asked.remapped_to {
+        all["userns-remap"] = format!("{user}:{group}").into();
     }
     let said = |key: &str| users.and_then(|info| info[key].as_str()).filter(|text| !text.is_empty());
     if let Some(driver) = said("CgroupDriver").filter(|driver| *driver != "none") {
@@ -154,14 +203,14 @@ fn configuration(
 /// Starts the daemon, and finds docker with it.
 fn begin(
     spec: &Spec,
-    storage: &'static Storage,
+    asked: &Asked,
     configuration: &Value,
     client: &Client,
     run: &RunContext,
 ) -> Result<Begun, Abort> {
-    let disk = if storage.name == "btrfs" { Some(on_btrfs(run)?) } else { None };
+    let disk = if asked.storage.name == "btrfs" { Some(on_btrfs(run)?) } else { None };
     let point = disk.as_ref().map(|mounted| mounted.point.as_path());
-    let (daemon, bridge) = started(spec, storage, configuration, point, run)?;
+    let (daemon, bridge) = started(spec, asked, configuration, point, run)?;
     let host = format!("unix://{}", daemon.socket.display());
     let mut spec = spec.with(&[("host", &host)]);
     if bridge == Bridge::None {
@@ -174,12 +223,14 @@ fn begin(
         Some(_) => "on btrfs, in a file in the state directory",
         None => "in the state directory",
     };
-    let notes = vec![
+    let mut notes = vec![
         ("daemon", "private".to_owned()),
         ("daemon start-up", daemon.start_up.to_string()),
         ("data root", data_root.to_owned()),
         ("network", bridge.described().to_owned()),
     ];
+    let user = asked.remapped_to.as_ref();
+    notes.extend(user.map(|(user, _)| ("users", format!("mapped to the subordinate ids of `{user}`"))));
     let mut holds: Vec<Box<dyn Any + Send + Sync>> = vec![Box::new(daemon) as _];
     holds.extend(disk.map(|mounted| Box::new(mounted) as _));
     Ok(Begun { subject, holds, notes })
@@ -206,7 +257,7 @@ impl Bridge {
 /// Starts the daemon, without a bridge if it cannot make one and none is asked for.
 fn started(
     spec: &Spec,
-    storage: &Storage,
+    asked: &Asked,
     configuration: &Value,
     data_root: Option<&Path>,
     run: &RunContext,
@@ -225,7 +276,7 @@ fn started(
         (without["bridge"], without["iptables"]) = ("none".into(), false.into());
         return Ok((start(&without)?, Bridge::None));
     }
-    let reason = format!("a private daemon with the storage driver `{}` did not start", storage.name);
+    let reason = format!("a private daemon with {} did not start", asked.described());
     Err(Failure { reason, ..failure }.into())
 }
 
@@ -264,8 +315,8 @@ mod tests {
             },
         });
         let known = runtimes(&spec, Some(&info)).unwrap();
-        let storage = Storage::of(&spec).unwrap();
-        let made = configuration(storage, Some((26, 1)), Some(&info), &known, "crun");
+        let asked = Asked::of(&spec, Some(&info)).unwrap();
+        let made = configuration(&asked, Some((26, 1)), Some(&info), &known, "crun");
         let expected = json!({
             "storage-driver": "overlayfs", "features": {"containerd-snapshotter": true},
             "runtimes": {"crun": {"path": "/usr/bin/crun"}, "gvisor": {"runtimeType": "io.containerd.runsc.v1"}},
@@ -279,8 +330,19 @@ mod tests {
     fn without_the_users_daemon_it_is_as_installed() {
         let spec = spec("docker:storage=vfs");
         let known = runtimes(&spec, None).unwrap();
-        let made = configuration(Storage::of(&spec).unwrap(), Some((20, 10)), None, &known, "runc");
+        let mut asked = Asked::of(&spec, None).unwrap();
+        let made = configuration(&asked, Some((20, 10)), None, &known, "runc");
         assert_eq!(made, json!({ "storage-driver": "vfs", "runtimes": {}, "default-runtime": "runc" }));
+        asked.remapped_to = Some(("ann".to_owned(), 1000));
+        let remapped = configuration(&asked, Some((20, 10)), None, &known, "runc");
+        assert_eq!(remapped["userns-remap"], "ann:1000");
+    }
+
+    #[test]
+    fn without_subordinate_ids_the_remedy_says_how_a_user_gets_some() {
+        let why = a_user(&Lists::default()).unwrap_err();
+        assert!(why.reason.contains("other than root"), "{why:?}");
+        assert!(why.remedy.unwrap().contains("usermod --add-subuids 100000-165535"));
     }
 
     #[test]

@@ -116,6 +116,11 @@ impl Login {
         Account::find(name).is_some()
     }
 
+    /// The ids of this user and of the user's group.
+    pub fn ids(name: &str) -> Option<(u32, u32)> {
+        Account::find(name).map(|account| (account.user, account.group))
+    }
+
     /// The user with this name, and what a login gives them. `None` if dunnage already runs as that user and
     /// nothing has to change.
     pub fn of(name: &str) -> Result<Option<Login>, Unavailable> {

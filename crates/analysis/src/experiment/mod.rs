@@ -45,6 +45,7 @@ pub static ALL: &[&Experiment] = &[
     &network::dns::DNS,
     &storage::disk::DISK,
     &storage::layers::LAYERS,
+    &storage::owners::OWNERS,
 ];
 
 /// For tests of the whole program only: found by name, and on no list.

@@ -186,8 +186,10 @@ static CONTAINERD_KEYS: [Key; 10] = [
     Key::choice("seccomp", &["default", "off"])
         .by_default("off")
         .meaning("the system call filter; `off` (default): `ctr` applies none unless asked"),
-    Key::choice("snapshotter", &["overlayfs", "native"])
-        .meaning("how the root is made; `native` copies files"),
+    Key::choice("snapshotter", &["overlayfs", "native", "erofs"]).meaning(
+        "how the root is made; `native` copies files; `erofs`: an overlay over layers that are read-only filesystems in \
+         files (containerd 2.1 or newer)",
+    ),
     CPUS,
     MEMORY,
     Key::of("image", Values::Text("small, or an image in containerd's namespace `dunnage`"))
@@ -228,7 +230,10 @@ static DOCKER_KEYS: [Key; 15] = [
         .meaning("the log driver; `json-file` unless the daemon is configured otherwise"),
     SECCOMP,
     PID_OF_ENGINE,
-    Key::choice("userns", &["host"]).without_default().meaning("`host` disables a daemon-wide remapping"),
+    Key::choice("userns", &["host", "remap"]).without_default().meaning(
+        "the user namespace; `remap`: root inside is a subordinate id of a user outside (`userns-remap`). If the \
+         daemon does not do that, root gets a private daemon that does; `host`: without the daemon's remapping",
+    ),
     Key::choice("rm", &["true", "false"]).meaning(
         "`true` (default): the command itself removes the container; with `client=api`, the last request \
          does",
@@ -256,7 +261,10 @@ static PODMAN_KEYS: [Key; 15] = [
     Key::choice("log", &["default", "none"]).meaning("the log driver"),
     SECCOMP,
     PID_OF_ENGINE,
-    Key::choice("userns", &["host", "auto"]).without_default().meaning("the user namespace"),
+    Key::choice("userns", &["host", "auto", "keep-id"]).without_default().meaning(
+        "the user namespace; `auto`: one with subordinate ids that no other container has; `keep-id`: the user \
+         who starts podman is the same user inside, which some versions refuse to root",
+    ),
     Key::of("rootless", Values::Text("a user other than root")).meaning(
         "start podman as this ordinary user, with the limits and environment of a login; needs root. If an \
          ordinary user starts dunnage, podman always runs as that user",

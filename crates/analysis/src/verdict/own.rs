@@ -11,7 +11,7 @@ use crate::experiment::{command, cpu, network, primitives, service, start, stora
 type Tables = fn(&View<'_>) -> Vec<ExperimentTable>;
 
 /// The tables of each experiment that has any.
-static TABLES: [(&str, Tables); 13] = [
+static TABLES: [(&str, Tables); 14] = [
     ("start", |view| {
         let cold = command::tables::cold(view, "start", "returned");
         cold.into_iter().chain(start::ports::tables(view)).collect()
@@ -28,6 +28,7 @@ static TABLES: [(&str, Tables); 13] = [
     (network::dns::NAME, network::dns::tables::all),
     (storage::disk::NAME, storage::disk::tables::all),
     (storage::layers::NAME, storage::layers::tables::all),
+    (storage::owners::NAME, storage::owners::tables::all),
 ];
 
 /// The rules for suspects of single experiments.

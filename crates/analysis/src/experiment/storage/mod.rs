@@ -1,8 +1,10 @@
-//! What experiments about storage share: where the files are, how they are synced, and the size of what is written.
+//! Experiments about storage, and what they share: where the files are, how they are synced, and the size of what is
+//! written.
 
 pub mod class;
 pub mod disk;
 pub mod layers;
+pub mod owners;
 pub mod suspects;
 
 use super::setting::fits;

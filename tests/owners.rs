@@ -1,0 +1,83 @@
+//! The experiment `owners` for real, with a small image: how its files come to belong to other users inside, and that
+//! neither containers nor images are left.
+
+#[path = "support/dunnage.rs"]
+mod dunnage;
+#[path = "support/left.rs"]
+mod left;
+#[path = "support/mod.rs"]
+mod support;
+#[path = "rootless/user.rs"]
+mod user;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use ::dunnage::record;
+use ::dunnage::verdict::analyse;
+use ::dunnage::verdict::table::Item;
+use dunnage::{Dunnage, Ran};
+use support::{Need, lacks};
+use user::{Ids, User, said};
+
+/// Measures these subjects and what is varied of them, and returns how the files of each came to their owners, with
+/// the number of files made; checks that nothing is left.
+fn owners(subjects: &str) -> (Vec<(String, String, Option<f64>)>, Ran) {
+    let dunnage = Dunnage::new();
+    // Root of a remapped docker must be able to enter it.
+    let above = dunnage.directory().parent().unwrap().to_owned();
+    fs::set_permissions(above, fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = dunnage.run(&format!("run owners {subjects} --set files=200 --rounds 2 -o DIR"));
+    assert_eq!(ran.code, 0, "{ran}");
+    let recorded = record::load(&dunnage.directory()).unwrap();
+    assert!(recorded.failures.is_empty(), "{:?}", recorded.failures);
+    assert_eq!(left::of_run(&recorded.run), Vec::<String>::new(), "{ran}");
+    assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new(), "{ran}");
+    let analysis = analyse(&recorded);
+    let table = analysis.experiment_tables.iter().find(|table| table.name == "owners").unwrap();
+    let text = |item: &Item| if let Item::Text(text) = item { text.clone() } else { panic!("{item:?}") };
+    let made = |item: &Item| if let Item::Interval(count) = item { Some(count.value) } else { None };
+    let row = |row: &Vec<Item>| (text(&row[0]), text(row.last().unwrap()), made(&row[row.len() - 2]));
+    (table.rows.iter().map(row).collect(), ran)
+}
+
+/// What was found for each subject with this key.
+fn of<'a>(all: &'a [(String, String, Option<f64>)], key: &str) -> Vec<&'a str> {
+    all.iter().filter(|(subject, ..)| subject.contains(key)).map(|(_, owners, _)| owners.as_str()).collect()
+}
+
+#[test]
+fn files_of_an_image_get_to_their_owners_in_podman() {
+    let test = "files_of_an_image_get_to_their_owners_in_podman";
+    let Some(user) = User::new(test, 'o', Ids::Subordinate) else { return };
+    let subjects = format!("-s podman -s podman:net=none,rootless={}", user.name);
+    let (all, ran) = owners(&subjects);
+    assert_eq!(all[0].1, "none", "{ran}");
+    let mapped = [of(&all, "keep-id"), of(&all, "auto")].concat();
+    assert!(!mapped.is_empty(), "{ran}");
+    // The layers of the driver `vfs` do not show it.
+    let is_known = |word: &&str| ["chowned", "idmapped", "unknown"].contains(word);
+    assert!(mapped.iter().all(is_known), "{mapped:?}, {ran}");
+    for (subject, word, made) in &all {
+        if let ("chowned", Some(made)) = (word.as_str(), made) {
+            assert!(*made >= 200.0, "{subject} made {made} files: {ran}");
+        }
+    }
+    let images = ["images", "--format", "{{.Repository}}"];
+    for listed in [user.podman(&images), said("podman", &images)] {
+        assert!(!listed.unwrap().contains("dunnage.local/layers"), "{ran}");
+    }
+}
+
+#[test]
+fn docker_gives_files_to_their_owners_as_it_unpacks_them() {
+    let test = "docker_gives_files_to_their_owners_as_it_unpacks_them";
+    if lacks(test, Need::Docker) || lacks(test, Need::Dockerd) {
+        return;
+    }
+    let Some(_user) = User::new(test, 'p', Ids::Subordinate) else { return };
+    let (all, ran) = owners("-s floor -s docker");
+    assert_eq!((of(&all, "floor"), of(&all, "docker")), (vec!["none"], vec!["none", "unpacked"]), "{ran}");
+    let images = said("docker", &["images", "--format", "{{.Repository}}"]).unwrap();
+    assert!(!images.contains("dunnage.local/layers"), "{images}");
+}
