@@ -150,7 +150,7 @@ static FLOOR_KEYS: [Key; 15] = [
     ),
     Key::choice("cgroupns", &["private", "host"])
         .meaning("`private` (default): its own cgroup namespace"),
-    Key::choice("overlay", &["on", "off", "metacopy"]).meaning(
+    Key::choice("overlay", &["on", "metacopy", "off"]).meaning(
         "`on` (default): an overlay over the image as root; `off`: a plain directory with the contents of \
          the small image, or a larger image itself; `metacopy`: an overlay in which a change of mode or owner copies no data",
     ),
