@@ -28,6 +28,7 @@ const NAMED: u64 = 1 << 20;
 pub fn prepare(place: &Path, files: &[(&Path, u64)]) -> Result<(), Failure> {
     let mut made = Made::at(place)?;
     let mut channel = Channel::new(Io::Plain, 1)?;
+    let mut content = content_for(BLOCK, files.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0));
     for (index, (name, bytes)) in files.iter().enumerate() {
         let path = below(place, name)?;
         Class::Cached.check(BLOCK, *bytes)?;
@@ -40,7 +41,7 @@ pub fn prepare(place: &Path, files: &[(&Path, u64)]) -> Result<(), Failure> {
         let number = name.to_str().and_then(|name| name.parse().ok()).unwrap_or(NAMED + index as u64);
         let how = How { class: Class::Cached, io: Io::Plain, block: BLOCK };
         let target = Target { file: &file, path: &path, number, begin: 0 };
-        fill(&target, *bytes, how, &mut channel, &mut content_for(BLOCK, *bytes), &mut Progress::new())?;
+        fill(&target, *bytes, how, &mut channel, &mut content, &mut Progress::new())?;
     }
     let synced = File::open(place).and_then(|place| Ok(rustix::fs::syncfs(&place)?));
     synced.map_err(|error| failure("cannot sync the filesystem of", place, &error))?;

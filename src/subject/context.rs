@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::{Made, Place, Subject, treatment};
-use crate::outcome::Abort;
+use crate::outcome::{Abort, OrEnvironment};
 use crate::probe::message::Inside;
 use crate::resource::{self, Held, Owner, journals};
 use crate::sys::accounting::Listener;
@@ -44,11 +44,38 @@ pub struct RunContext {
     pub owner: Arc<Owner>,
     /// Set by `filter` when the first subject that needs it is prepared.
     pub(super) filter: OnceLock<Filter>,
-    images: Mutex<Vec<(Kept, Held<Made>)>>,
+    kept: Kept,
 }
 
-/// What an image is kept for: a specification, a store of its own, and what is in it, in words.
-type Kept = (String, Option<usize>, String);
+/// What samples of a run share, until the run ends.
+#[derive(Debug, Default)]
+struct Kept {
+    images: Mutex<Vec<(Owned, Held<Made>)>>,
+    directories: Mutex<Vec<(Owned, Held<PathBuf>)>>,
+}
+
+/// Whose it is, and what: a specification, a store of its own, and words.
+type Owned = (String, Option<usize>, String);
+
+/// The thing of this owner among those kept; made if there is none.
+fn kept<T: Clone>(
+    all: &Mutex<Vec<(Owned, Held<T>)>>,
+    owner: Owned,
+    make: impl FnOnce() -> Result<Held<T>, Abort>,
+) -> Result<T, Abort> {
+    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, known)) = all.iter().find(|(own, _)| *own == owner) {
+        return Ok((**known).clone());
+    }
+    let made = make()?;
+    let thing = (*made).clone();
+    all.push((owner, made));
+    Ok(thing)
+}
+
+fn owned(subject: &dyn Subject, what: &str) -> Owned {
+    (subject.about().spec.to_string(), subject.own_store(), what.to_owned())
+}
 
 /// A system call filter and its origin.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,7 +113,7 @@ impl RunContext {
             tell: |_| (),
             scripted: AtomicU64::new(1_000_000_000),
             filter: OnceLock::new(),
-            images: Mutex::default(),
+            kept: Kept::default(),
         })
     }
 
@@ -110,15 +137,20 @@ impl RunContext {
         what: &str,
         make: impl FnOnce() -> Result<Held<Made>, Abort>,
     ) -> Result<Made, Abort> {
-        let key = (subject.about().spec.to_string(), subject.own_store(), what.to_owned());
-        let mut images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, known)) = images.iter().find(|(own, _)| *own == key) {
-            return Ok((**known).clone());
-        }
-        let made = make()?;
-        let image = (*made).clone();
-        images.push((key, made));
-        Ok(image)
+        kept(&self.kept.images, owned(subject, what), make)
+    }
+
+    /// An empty directory of a subject for this purpose that lasts until the run ends.
+    pub fn kept_directory(&self, subject: &dyn Subject, what: &str) -> Result<PathBuf, Abort> {
+        kept(&self.kept.directories, owned(subject, what), || self.empty_directory())
+    }
+
+    /// A new directory, which is removed with the result.
+    pub fn empty_directory(&self) -> Result<Held<PathBuf>, Abort> {
+        self.owner.directory(|path| {
+            std::fs::create_dir(path).or_environment(format_args!("cannot make `{}`", path.display()))?;
+            Ok(path.to_owned())
+        })
     }
 
     /// Advances the clock of scripted subjects by this much, and returns the time before.
@@ -145,7 +177,7 @@ impl std::ops::Deref for RunContext {
 /// running, since its runtime may be about to make a cgroup in it.
 impl Drop for RunContext {
     fn drop(&mut self) {
-        self.images.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+        drop(std::mem::take(&mut self.kept));
         let left = self.owner.left();
         if let Some(first) = left.first() {
             let first = resource::shown(resource::KINDS, first);

@@ -1,7 +1,7 @@
 //! `layers`: a program inside opens, reads and changes files of an image, or the same files in a mount; each operation
 //! has files of its own.
 
-use super::{At, Files, INSIDE, Place, Window};
+use super::{Files, INSIDE, Place, Window};
 use crate::experiment::Setting;
 use crate::experiment::storage::layers::{
     CHANGED, FIRST, LAST, LINE, MANY, NAME, SMALL, SMALL_BYTES, at, count, size,
@@ -31,20 +31,27 @@ const COPIES: u64 = 2;
 /// The operations on a file of a tenth of the size, each by its own number.
 const SINGLE: [&str; 6] = ["append", "truncate", "chmod", "chown", "rename", "delete"];
 
+/// What a renamed file is called then.
+const RENAMED: &str = "single/renamed";
+
+/// The file of an operation.
+fn single(operation: &str) -> String {
+    let number = SINGLE.iter().position(|own| *own == operation).unwrap_or(SINGLE.len());
+    format!("single/{number}")
+}
+
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
     if !subject.has_a_clock() {
         let words = [NAME, at(setting), setting.get("layers").unwrap_or_default()].map(str::to_owned);
         return Ok(work_sample(&worked(subject, run, &Work::new("files", words.into(), Nanos(0)))?)?);
     }
-    let mut place = match count(setting) {
-        None => Place::make(subject, At::Bind, run)?,
+    // Containers stay until they are removed: some engines mount what goes at the end so that syncs do nothing.
+    let place = match count(setting) {
+        None => Place::in_mount(&run.kept_directory(subject, &format!("files of {} bytes", size(setting)))?)?,
         Some(count) => Place::in_image(image(subject, count, size(setting), run)?, at(setting)),
     };
-    // Some engines mount what goes at the end so that syncs do nothing.
-    place.request.may_go = false;
     let files = Files::begin(subject, &place, run)?;
-    let is_mount = count(setting).is_none();
     let bytes: u64 = own(size(setting)).iter().map(|(_, bytes)| bytes).sum();
     place.has_room(files.behind.as_ref(), bytes)?;
     let path = place.path.to_string_lossy().into_owned();
@@ -52,11 +59,10 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let mut treatment = taken.files.treatment()?;
     treatment.extend(taken.metacopy());
     taken.sample = sample_of(Vec::new(), &treatment);
-    let done = if is_mount { taken.prepare().and_then(|()| taken.all()) } else { taken.all() };
-    // What a container's own root has goes with it; a directory of the host's does not.
-    let cleared = if is_mount { taken.ask(&["clear"], "", &[]).map(drop) } else { Ok(()) };
-    done?;
-    cleared?;
+    if count(setting).is_none() {
+        taken.prepare()?;
+    }
+    taken.all()?;
     Ok(taken.sample)
 }
 
@@ -197,10 +203,30 @@ impl Taken<'_> {
         LONG + Nanos(SLOWEST * self.size as i64)
     }
 
-    /// The files of the image, in a mount.
+    /// The files of the image, in a mount. They are made once in a run; what a sample removed, renamed or made, which no new
+    /// container undoes there, is undone here.
     fn prepare(&mut self) -> Result<(), Abort> {
-        let words =
-            own(self.size).into_iter().map(|(name, bytes)| format!("{name}:{bytes}")).collect::<Vec<_>>();
+        let is_there = |taken: &mut Self, name: &str| {
+            Ok::<_, Abort>(result(&taken.ask(&["touch"], name, &[])?, "exists")? == 1)
+        };
+        let mut missing = own(self.size);
+        if is_there(self, "big/0")? {
+            missing.retain(|(name, _)| *name == single("delete"));
+            if is_there(self, &missing[0].0)? {
+                missing.clear();
+            }
+            if is_there(self, RENAMED)? {
+                let back = format!("{}/{}", self.path, single("rename"));
+                self.ask(&["rename"], RENAMED, &[&back])?;
+            }
+            if is_there(self, "new/0")? {
+                self.ask(&["delete"], "new/0", &[])?;
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let words = missing.into_iter().map(|(name, bytes)| format!("{name}:{bytes}")).collect::<Vec<_>>();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         self.ask(&["prepare"], "", &words).map(drop)
     }
@@ -224,10 +250,11 @@ impl Taken<'_> {
             self.each(name, "open", SMALL)?;
         }
         self.read()?;
+        // Before the copies, which are none in a mount: a device may be slower right after many bytes.
+        self.write()?;
         self.modify()?;
         self.each("modify_small", "modify", CHANGED)?;
-        self.single()?;
-        self.write()
+        self.single()
     }
 
     /// An operation on each of the small files.
@@ -280,15 +307,15 @@ impl Taken<'_> {
             return Ok(());
         }
         let (small, tenth) = (SMALL_BYTES.to_string(), (self.size / MANY).to_string());
-        let new = format!("{}/single/renamed", self.path);
-        for (number, operation) in SINGLE.into_iter().enumerate() {
+        let new = format!("{}/{RENAMED}", self.path);
+        for operation in SINGLE {
             let (order, more): (&str, &[&str]) = match operation {
                 "append" => ("append-to", &[&small]),
                 "truncate" => ("truncate", &[&tenth]),
                 "rename" => ("rename", &[&new]),
                 other => (other, &[]),
             };
-            self.timed(operation, &[order], &format!("single/{number}"), more)?;
+            self.timed(operation, &[order], &single(operation), more)?;
         }
         Ok(())
     }

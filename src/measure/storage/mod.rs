@@ -57,21 +57,10 @@ impl Place {
     /// Makes a place; a process without a root of its own has a directory of the host's instead of its root and of a volume.
     pub fn make(subject: &dyn Subject, at: At, run: &RunContext) -> Result<Place, Abort> {
         let is_on_host = subject.about().expected.mount == Own::Host;
-        let mut place = Place {
-            path: INSIDE.into(),
-            request: ContainerRequest { may_go: true, ..ContainerRequest::default() },
-            host: None,
-            _directory: None,
-            _mounted: None,
-            _volume: None,
-        };
+        let mut place = Place::with(ContainerRequest { may_go: true, ..ContainerRequest::default() });
         match at {
             At::Root | At::Volume | At::Bind if is_on_host || at == At::Bind => {
-                let directory = run.owner.directory(|path| {
-                    std::fs::create_dir(path)
-                        .or_environment(format_args!("cannot make `{}`", path.display()))?;
-                    Ok(path.to_owned())
-                })?;
+                let directory = run.empty_directory()?;
                 place.bind(&directory)?;
                 place._directory = Some(directory);
             }
@@ -95,14 +84,19 @@ impl Place {
     /// Files of an image that are below this name.
     pub fn in_image(image: Made, name: &str) -> Place {
         let request = ContainerRequest { image: Some(image), ..ContainerRequest::default() };
-        Place {
-            path: Path::new(INSIDE).join(name),
-            request,
-            host: None,
-            _directory: None,
-            _mounted: None,
-            _volume: None,
-        }
+        Place { path: Path::new(INSIDE).join(name), ..Place::with(request) }
+    }
+
+    /// A directory of the host's, with what samples before left there.
+    pub fn in_mount(directory: &Path) -> Result<Place, Failure> {
+        let mut place = Place::with(ContainerRequest::default());
+        place.bind(directory)?;
+        Ok(place)
+    }
+
+    fn with(request: ContainerRequest) -> Place {
+        let path = INSIDE.into();
+        Place { path, request, host: None, _directory: None, _mounted: None, _volume: None }
     }
 
     /// A directory of the host's has the same path inside.

@@ -183,8 +183,8 @@ pub static LAYERS: Experiment = Experiment {
         };
         (at(setting) != BIND).then(|| Setting(setting.0.iter().copied().map(mount).collect()))
     },
-    // Files of about three sizes are made or copied, and of two are read.
-    cost: |setting, launch| AROUND + Nanos(2 * launch.0 + 6 * size(setting) as i64),
+    // Files of about three sizes are copied or written, and of two are read.
+    cost: |setting, launch| AROUND + Nanos(2 * launch.0 + 4 * size(setting) as i64),
     class: |_, sample, facts, metric| DURABLE.contains(&metric).then(|| class(sample, facts).word()),
     ..Experiment::of(NAME, "what do opening and changing files of an image cost?", Need::Network, &METRICS)
 };

@@ -30,7 +30,7 @@ const MOST: usize = 4;
 /// The most lines that the kernel's shares may take.
 const SHARES: usize = 5;
 /// The most lines of an experiment's own table.
-const OWN_TABLE: usize = 26;
+const OWN_TABLE: usize = 32;
 
 pub(crate) fn brief(report: &Report, look: &Look) -> Document {
     let mut document = Document::titled(&headline(report, look.width));

@@ -130,16 +130,14 @@ impl<'a> Cells<'a> {
             ask((Topic::Mount, short), (in_few, metric), (mount, metric));
         }
         for (short, metric) in [
-            ("opened: first layer, not last", "open"),
-            ("read: first layer, not last", "read"),
-            ("changed: first layer, not last", "modify"),
+            ("opened: first, not last", "open"),
+            ("read: first, not last", "read"),
+            ("changed: first, not last", "modify"),
         ] {
             ask((Topic::Depth, short), (first, metric), (last, metric));
         }
         if few < many {
-            for (short, metric) in
-                [("opened: most layers, not fewest", "open"), ("changed: most layers, not fewest", "modify")]
-            {
+            for (short, metric) in [("opened: more layers", "open"), ("changed: more layers", "modify")] {
                 ask((Topic::Layers, short), (first, metric), (in_few, metric));
             }
         }

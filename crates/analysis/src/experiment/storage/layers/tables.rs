@@ -17,6 +17,10 @@ use crate::verdict::table::{Column, ExperimentTable, Item};
 const STREAM: u64 = 0x6c61_7965_7273;
 /// Filesystems on which two files can share extents.
 const SHARING: [&str; 4] = ["btrfs", "xfs", "bcachefs", "zfs"];
+/// What arrives at the device where all is copied.
+const WHOLE: &str = "the whole file";
+/// The same where the copy shares what stays the same.
+const SHARED: &str = "its extents are shared";
 /// A root that is no union of layers, so a change copies nothing.
 const NO_UNION: &str = "nothing: the root is a copy";
 /// Of a copied file at least this share arrives at the device.
@@ -51,7 +55,12 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
     subjects.dedup();
     let answers = answers::all(view, &subjects);
     let copies: Vec<Copies<'_>> = subjects.iter().filter_map(|subject| Copies::of(view, *subject)).collect();
-    let tables = [asked(view, &answers, &copies), copied(&copies), operations(view, &cells)];
+    let tables = [
+        asked(view, &answers, &copies),
+        differences(view, &answers),
+        copied(&copies),
+        operations(view, &cells),
+    ];
     tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
 }
 
@@ -79,8 +88,8 @@ impl<'a> Copies<'a> {
         let is_union = ["overlay", "fuse.fuse-overlayfs", "fuse", "aufs"].contains(&told("mount"));
         let what = match arrived {
             Some(_) if !is_union => NO_UNION,
-            Some(share) if share >= COPIED => "the whole file",
-            Some(_) if is_durable && SHARING.contains(&told("filesystem")) => "its extents are shared",
+            Some(share) if share >= COPIED => WHOLE,
+            Some(_) if is_durable && SHARING.contains(&told("filesystem")) => SHARED,
             Some(_) if !is_durable => "not at the device",
             Some(_) => "less than the file",
             None => "not counted",
@@ -104,23 +113,30 @@ impl<'a> Copies<'a> {
         })
     }
 
-    /// In a sentence, where it is one.
-    fn told(&self) -> Option<String> {
+    /// What each gigabyte takes, if it takes anything.
+    fn each_gb(&self) -> Option<String> {
         let line = self.line.filter(|line| line.proportional.interval.is_some_and(|one| one.low > 0.0))?;
-        let durable = if self.is_durable { "" } else { ", which is not on the disk then" };
-        let all = estimated(Unit::Seconds, &line.proportional);
-        Some(match self.what {
-            NO_UNION => return None,
-            "its extents are shared" => format!(
-                "{} ({}): a changed file of the image shares the bytes that stay the same",
-                self.label, self.mount
-            ),
-            _ => format!(
-                "{} ({}): the first change of a file of the image copies all of it, which takes {all} for each GB{durable}",
-                self.label, self.mount
-            ),
-        })
+        let durable = if self.is_durable { "" } else { ", not on the disk then" };
+        let takes = estimated(Unit::Seconds, &line.proportional);
+        Some(format!("{} {takes} ({}{durable})", self.label, self.mount))
     }
+}
+
+/// What changes copy, in sentences.
+fn copied_in_words(copies: &[Copies<'_>]) -> Vec<String> {
+    let of = |what: &'static str| copies.iter().filter(move |one| one.what == what);
+    let whole = listed(of(WHOLE).filter_map(Copies::each_gb), ", ");
+    let shared = listed(of(SHARED).map(|one| one.label), ", ");
+    let none = listed(of(NO_UNION).map(|one| one.label), ", ");
+    [
+        ("the first change of a file of the image copies all of it; each GB takes: ", whole),
+        ("a changed file of the image shares the bytes that stay the same: ", shared),
+        ("a change copies nothing, since each container's root is a copy of the image: ", none),
+    ]
+    .into_iter()
+    .filter(|(_, subjects)| !subjects.is_empty())
+    .map(|(what, subjects)| format!("{what}{subjects}"))
+    .collect()
 }
 
 fn median(view: &View<'_>, cell: usize, metric: &str) -> Option<f64> {
@@ -175,15 +191,11 @@ fn asked(view: &View<'_>, answers: &[Answer], copies: &[Copies<'_>]) -> Experime
         std::iter::once(Item::Text(question.short.to_owned())).chain(own).collect()
     };
     let labels = subjects.iter().map(|subject| Column::of_texts(&view.plan().subjects[*subject].label));
-    let copied: Vec<String> = copies.iter().filter_map(Copies::told).collect();
-    let summary: Vec<String> = copied.into_iter().chain(by_verdict(view, answers)).collect();
+    let summary: Vec<String> = copied_in_words(copies).into_iter().chain(by_verdict(view, answers)).collect();
     ExperimentTable {
         rows: questions.iter().map(row).collect(),
         notes: vec![
-            "medians of the differences of both in the same round, with intervals at a level that all of these share; `slower`:              the first takes longer than the second"
-                .to_owned(),
-            "changed: one byte of a file, for the first time; the file is in the first layer of the image with the fewest layers, depth is              compared in the image with the most"
-                .to_owned(),
+            "`slower`: the first takes longer than the second, by so much; changed: one byte of a file, for the first time".to_owned(),
         ],
         decided: summary.clone(),
         summary,
@@ -196,8 +208,40 @@ fn asked(view: &View<'_>, answers: &[Answer], copies: &[Copies<'_>]) -> Experime
     }
 }
 
+/// The verdict, with the difference where there is one.
 fn in_words(answer: &Answer) -> String {
-    format!("{} {}", answer.kind().word(), estimated(Unit::Seconds, &answer.compared.difference))
+    let kind = answer.kind();
+    match kind.is_difference() {
+        true => format!("{} {}", kind.word(), Unit::Seconds.format(answer.compared.difference.value.abs())),
+        false => kind.word().to_owned(),
+    }
+}
+
+/// The same with the intervals.
+fn differences(view: &View<'_>, answers: &[Answer]) -> ExperimentTable {
+    let row = |answer: &Answer| {
+        let label = view.plan().subjects[answer.subject].label.clone();
+        let [question, verdict] = [answer.question.short, answer.kind().word()].map(str::to_owned);
+        let texts = [label, question, verdict].map(Item::Text).into_iter();
+        let (difference, matters) = (answer.compared.difference, answer.compared.matters);
+        texts.chain([Item::Interval(difference), Item::Value(matters)]).collect()
+    };
+    let texts = ["subject", "question", "verdict"].map(Column::of_texts).into_iter();
+    let values = ["difference", "matters from"].map(|name| Column::of_values(name, Unit::Seconds));
+    ExperimentTable {
+        rows: answers.iter().map(row).collect(),
+        notes: vec![
+            "medians of the differences of both in the same round, with intervals at a level that all of these share; files are in the first \
+             layer of the image with the fewest layers, and depth is compared in the image with the most"
+                .to_owned(),
+        ],
+        ..ExperimentTable::new(
+            NAME,
+            "differences",
+            "the differences behind these answers".to_owned(),
+            texts.chain(values).collect(),
+        )
+    }
 }
 
 /// To whom depth and the number of layers matter, and to whom they do not.
