@@ -109,6 +109,51 @@ fn every_place_of_docker_is_on_its_disk() {
     is_over(&dunnage, &ran);
 }
 
+/// Writes a file again and again until it is dropped.
+struct Writer(std::sync::Arc<std::sync::atomic::AtomicBool>, Option<std::thread::JoinHandle<()>>);
+
+impl Writer {
+    fn begin(directory: &std::path::Path) -> Writer {
+        use std::os::unix::fs::FileExt;
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let ends = std::sync::Arc::new(AtomicBool::new(false));
+        let (file, seen) = (std::fs::File::create(directory.join("other")).unwrap(), ends.clone());
+        let write = move || {
+            let bytes = vec![7; 8 << 20];
+            while !seen.load(Ordering::Relaxed) {
+                file.write_all_at(&bytes, 0).and_then(|()| file.sync_data()).unwrap();
+            }
+        };
+        Writer(ends, Some(std::thread::spawn(write)))
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.1.take().map(std::thread::JoinHandle::join);
+    }
+}
+
+#[test]
+fn another_writer_on_the_device_makes_the_class_unproven() {
+    const TEST: &str = "another_writer_on_the_device_makes_the_class_unproven";
+    if lacks(TEST, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let others = tempfile::tempdir_in("/var/tmp").unwrap();
+    let writer = Writer::begin(others.path());
+    let ran =
+        dunnage.run("run disk -s bare --no-vary --set place=bind --set size=16MiB --rounds 3 --full -o DIR");
+    drop(writer);
+    assert_eq!(ran.code, 0, "{ran}");
+    let (classes, suspects) = classes(&dunnage);
+    assert_eq!(classes[0][2], "unproven", "{ran}");
+    assert!(suspects.is_empty() && ran.stdout.contains("others"), "{ran}");
+    is_over(&dunnage, &ran);
+}
+
 #[test]
 fn what_has_no_room_fails_before_it_is_written() {
     const TEST: &str = "what_has_no_room_fails_before_it_is_written";

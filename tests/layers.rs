@@ -7,6 +7,10 @@ mod left;
 #[path = "support/mod.rs"]
 mod support;
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::Duration;
+
 use ::dunnage::record::{self, Recorded};
 use ::dunnage::verdict::analyse;
 use ::dunnage::verdict::table::{ExperimentTable, Item};
@@ -125,4 +129,32 @@ fn an_image_without_room_fails_before_it_is_made() {
     let ran = dunnage.run("run layers -s floor --no-vary --set size=64GiB --rounds 1 -o DIR");
     assert!(ran.code == 4 && ran.to_string().contains("no space left"), "{ran}");
     assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new(), "{ran}");
+}
+
+/// With images in two engines and a mount of files, at several moments of a round.
+#[test]
+fn a_killed_run_leaves_what_a_sweep_removes() {
+    const TEST: &str = "a_killed_run_leaves_what_a_sweep_removes";
+    if lacks(TEST, Need::Podman) {
+        return;
+    }
+    for (events, more) in [(3, 30), (6, 150), (9, 400)] {
+        let dunnage = Dunnage::new();
+        let arguments = "run layers -s floor -s podman --no-vary --set size=4MiB --set layers=3 --rounds 50 --events json -o DIR";
+        let mut command = dunnage.command(arguments);
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program starts");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        assert_eq!(lines.take(events).filter(|line| line.is_ok()).count(), events);
+        std::thread::sleep(Duration::from_millis(more));
+        child.kill().expect("it is our child");
+        child.wait().expect("it ends");
+        let run = record::load(&dunnage.directory()).expect("a run directory").run;
+        let swept = dunnage.run("sweep");
+        assert_eq!(swept.code, 0, "{swept}");
+        assert_eq!(left::of_run(&run), Vec::<String>::new(), "{swept}");
+        assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new(), "{swept}");
+        let images = left::said("podman", &["images", "--format", "{{.Repository}}:{{.Tag}}"]);
+        assert!(!images.contains(&run), "{images}, {swept}");
+    }
 }

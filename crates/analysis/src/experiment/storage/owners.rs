@@ -29,7 +29,7 @@ const QUICK: &str = "1000";
 /// The most files of an image.
 const MOST: u64 = 1_000_000;
 /// What a file takes to be written, loaded, given to another user and removed, as assumed before a trial tells.
-const OF_A_FILE: Nanos = Nanos(400_000);
+const OF_A_FILE: Nanos = Nanos(500_000);
 
 const MARGIN: Margin = Margin::fixed(10e-3, 0.05);
 
@@ -91,7 +91,9 @@ pub static OWNERS: Experiment = Experiment {
     differences: &["added", "made_files", "made_bytes"],
     varies: &[Variation::of("userns", &["keep-id", "auto", "remap"]).only(Varied::Engines)],
     quick_values: |_| &[QUICK],
-    cost: |setting, launch| AROUND + Nanos(3 * (QUIET + launch).0 + OF_A_FILE.0 * files(setting) as i64),
+    cost: |setting, launch| {
+        AROUND + Nanos(3 * (QUIET.0 + 2 * launch.0) + OF_A_FILE.0 * files(setting) as i64)
+    },
     ..Experiment::of(
         NAME,
         "what does it cost that the files of an image belong to other users inside?",
