@@ -25,7 +25,7 @@ fn interval(table: &ExperimentTable, row: usize, column: &str) -> f64 {
 #[test]
 fn what_a_change_copies_and_what_depth_adds_are_found_and_nothing_else() {
     let dunnage = Dunnage::new();
-    let ran = dunnage.run("run layers -s fake --no-vary --rounds 16 --seed 5 --full -o DIR");
+    let ran = dunnage.run("run layers -s fake=fake:noise=0.2 --no-vary --rounds 16 --seed 5 --full -o DIR");
     assert_eq!(ran.code, 0, "{ran}");
     let recorded = dunnage::record::load(&dunnage.directory()).unwrap();
     let analysis = analyse(&recorded);
