@@ -95,15 +95,11 @@ impl Taken<'_> {
 
     /// Whether none of the files is in the page cache any more.
     fn forget(&mut self, count: &str, metrics: &[&'static str]) -> Result<bool, Abort> {
-        let done = self.files.ask(&["forget", &self.path.clone(), count], Nanos::from_millis(30_000))?;
-        let (resident, pages) = (result(&done, "resident")?, result(&done, "pages")?);
-        if resident > 0 {
-            let reason = format!(
-                "{resident} of {pages} pages stayed in memory, so they would not be read from a device"
-            );
-            self.lacks(metrics, &reason);
+        let stayed = self.files.forget(&self.path, count)?;
+        if let Some(why) = &stayed {
+            self.lacks(metrics, why);
         }
-        Ok(resident == 0)
+        Ok(stayed.is_none())
     }
 
     /// From the device, and again from the page cache.

@@ -233,14 +233,11 @@ impl Taken<'_> {
 
     /// Drops numbered files from the page cache; those that stay fail the metrics that need them cold.
     fn is_cold(&mut self, directory: &str, files: u64, metrics: &[&'static str]) -> Result<bool, Abort> {
-        let done = self.ask(&["forget"], directory, &[&files.to_string()])?;
-        let (resident, pages) = (result(&done, "resident")?, result(&done, "pages")?);
-        if resident > 0 {
-            let why =
-                format!("{resident} of {pages} pages stayed in memory, so they would not come from a device");
+        let stayed = self.files.forget(&format!("{}/{directory}", self.path), &files.to_string())?;
+        if let Some(why) = &stayed {
             self.sample.missing.extend(metrics.iter().map(|name| ((*name).into(), why.clone())));
         }
-        Ok(resident == 0)
+        Ok(stayed.is_none())
     }
 
     /// All operations: first those that change nothing.

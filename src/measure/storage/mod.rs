@@ -23,6 +23,8 @@ use crate::units::Nanos;
 const INSIDE: &str = "/dunnage-files";
 /// How long the device is watched before bytes are written.
 const BEFORE: Nanos = Nanos::from_millis(20);
+/// How long dropping files from the page cache may take, with their sync.
+const FORGETTING: Nanos = Nanos::from_millis(60_000);
 /// Of the free space, how much the files of a sample may take: others need some as well.
 const SHARE: u64 = 2;
 
@@ -160,6 +162,18 @@ impl<'a> Files<'a> {
     pub fn ask(&mut self, words: &[&str], takes: Nanos) -> Result<Done, Abort> {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
         Ok(self.container.ask(&Work::new("files", words, takes))?.done)
+    }
+
+    /// Drops numbered files of a directory from the page cache, and says why a read would not come from a device if some of
+    /// their pages stay.
+    pub fn forget(&mut self, directory: &str, count: &str) -> Result<Option<String>, Abort> {
+        let done = self.ask(&["forget", directory, count], FORGETTING)?;
+        let [resident, pages] = ["resident", "pages"].map(|name| crate::subject::pair::result(&done, name));
+        let (resident, pages) = (resident?, pages?);
+        let why = || {
+            format!("{resident} of {pages} pages stayed in memory, so they would not be read from a device")
+        };
+        Ok((resident > 0).then(why))
     }
 
     fn counted(&self) -> Option<Counters> {
