@@ -207,10 +207,11 @@ fn missing(recorded: &Recorded) -> String {
         };
         match all {
             0 if planned > 0 => vec![format!("all {planned} samples of `{name}`")],
-            0 if environment.unavailable.contains_key(name) => {
-                vec![format!("`{name}`, which is not available")]
-            }
-            0 => Vec::new(),
+            0 => match environment.unavailable.get(name) {
+                Some(why) if why.starts_with("left out") => vec![format!("`{name}`, {why}")],
+                Some(_) => vec![format!("`{name}`, which is not available")],
+                None => Vec::new(),
+            },
             _ if few => vec![format!("{} of {planned} samples of `{name}`", planned - all)],
             _ => (0..cells.len()).filter(lost).map(whole).collect(),
         }

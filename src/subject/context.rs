@@ -1,6 +1,7 @@
 //! The context of a run for its subjects, shared by all threads: names, the journal, interrupts, the listener
 //! for CPU time, the image, and what a bare process sees of the host.
 
+use std::any::Any;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::{Made, Place, Subject, treatment};
+use super::{Place, Subject, treatment};
 use crate::outcome::{Abort, OrEnvironment};
 use crate::probe::message::Inside;
 use crate::resource::{self, Held, Owner, journals};
@@ -44,38 +45,12 @@ pub struct RunContext {
     pub owner: Arc<Owner>,
     /// Set by `filter` when the first subject that needs it is prepared.
     pub(super) filter: OnceLock<Filter>,
-    kept: Kept,
+    /// What samples share until the run ends, by its owner.
+    kept: Mutex<Vec<(Kept, Box<dyn Any + Send>)>>,
 }
 
-/// What samples of a run share, until the run ends.
-#[derive(Debug, Default)]
-struct Kept {
-    images: Mutex<Vec<(Owned, Held<Made>)>>,
-    directories: Mutex<Vec<(Owned, Held<PathBuf>)>>,
-}
-
-/// Whose it is, and what: a specification, a store of its own, and words.
-type Owned = (String, Option<usize>, String);
-
-/// The thing of this owner among those kept; made if there is none.
-fn kept<T: Clone>(
-    all: &Mutex<Vec<(Owned, Held<T>)>>,
-    owner: Owned,
-    make: impl FnOnce() -> Result<Held<T>, Abort>,
-) -> Result<T, Abort> {
-    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, known)) = all.iter().find(|(own, _)| *own == owner) {
-        return Ok((**known).clone());
-    }
-    let made = make()?;
-    let thing = (*made).clone();
-    all.push((owner, made));
-    Ok(thing)
-}
-
-fn owned(subject: &dyn Subject, what: &str) -> Owned {
-    (subject.about().spec.to_string(), subject.own_store(), what.to_owned())
-}
+/// What something is kept for: a specification, a store of its own, and words.
+type Kept = (String, Option<usize>, String);
 
 /// A system call filter and its origin.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,7 +88,7 @@ impl RunContext {
             tell: |_| (),
             scripted: AtomicU64::new(1_000_000_000),
             filter: OnceLock::new(),
-            kept: Kept::default(),
+            kept: Mutex::default(),
         })
     }
 
@@ -130,19 +105,23 @@ impl RunContext {
         facts
     }
 
-    /// An image that lasts until the run ends; made when its subject first needs one that these words describe.
-    pub fn kept_image(
+    /// Something of a subject that lasts until the run ends; made when it is first needed, under these words.
+    pub fn kept<T: Clone + Send + 'static>(
         &self,
         subject: &dyn Subject,
         what: &str,
-        make: impl FnOnce() -> Result<Held<Made>, Abort>,
-    ) -> Result<Made, Abort> {
-        kept(&self.kept.images, owned(subject, what), make)
-    }
-
-    /// An empty directory of a subject for this purpose that lasts until the run ends.
-    pub fn kept_directory(&self, subject: &dyn Subject, what: &str) -> Result<PathBuf, Abort> {
-        kept(&self.kept.directories, owned(subject, what), || self.empty_directory())
+        make: impl FnOnce() -> Result<Held<T>, Abort>,
+    ) -> Result<T, Abort> {
+        let owner = (subject.about().spec.to_string(), subject.own_store(), what.to_owned());
+        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.iter().filter(|(own, _)| *own == owner);
+        if let Some(known) = known.filter_map(|(_, thing)| thing.downcast_ref::<Held<T>>()).next() {
+            return Ok((**known).clone());
+        }
+        let made = make()?;
+        let thing = (*made).clone();
+        all.push((owner, Box::new(made)));
+        Ok(thing)
     }
 
     /// A new directory, which is removed with the result.
@@ -177,7 +156,7 @@ impl std::ops::Deref for RunContext {
 /// running, since its runtime may be about to make a cgroup in it.
 impl Drop for RunContext {
     fn drop(&mut self) {
-        drop(std::mem::take(&mut self.kept));
+        self.kept.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
         let left = self.owner.left();
         if let Some(first) = left.first() {
             let first = resource::shown(resource::KINDS, first);

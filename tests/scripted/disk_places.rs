@@ -47,7 +47,7 @@ fn what_a_root_adds_is_found_and_bytes_that_do_not_arrive_are_no_disks() {
         let line = csv.lines().find(own).unwrap_or_else(|| panic!("no `{metric}`: {csv}"));
         line.split(',').nth_back(2).unwrap().to_owned()
     };
-    assert_eq!([class("write"), class("read")], ["not durable", ""]);
+    assert_eq!([class("write_gb"), class("read_gb")], ["not durable", ""]);
     for wrong in ["size=0", "place=moon", "sync=never", "io=none"] {
         let refused = dunnage.run(&format!("run disk -s fake --set {wrong}"));
         assert_eq!(refused.code, 2, "{wrong}: {refused}");

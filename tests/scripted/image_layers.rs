@@ -69,6 +69,8 @@ fn layers_and_places_that_do_not_go_together_are_refused() {
         let refused = dunnage.run(&format!("run layers -s fake --set {wrong}"));
         assert_eq!(refused.code, 2, "{wrong}: {refused}");
     }
+    let refused = dunnage.run("plan layers -s bare --set at=first");
+    assert!(refused.code == 4 && refused.to_string().contains("it has no image with layers"), "{refused}");
     let plan = dunnage.run("plan layers -s fake --no-vary --set layers=50 --full");
     assert!(plan.code == 0 && plan.stdout.contains("at=bind"), "{plan}");
 }

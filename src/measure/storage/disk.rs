@@ -113,7 +113,7 @@ impl Taken<'_> {
         let class = if sync == "direct" { "direct" } else { "cached" };
         let path = self.path.clone();
         let words = ["read", &path, count, block, class, io];
-        let is_cold = self.forget(count, &["read", "read_rate"])?;
+        let is_cold = self.forget(count, &["read_gb", "read_rate"])?;
         let names: &[(&str, bool)] = &[("read_took", is_cold), ("read_again_took", class == "cached")];
         for (name, counts) in names.iter().copied() {
             let done = self.files.ask(&words, takes)?;

@@ -1,6 +1,8 @@
 //! `layers`: a program inside opens, reads and changes files of an image, or the same files in a mount; each operation
 //! has files of its own.
 
+use std::path::PathBuf;
+
 use super::{Files, INSIDE, Place, Window};
 use crate::experiment::Setting;
 use crate::experiment::storage::layers::{
@@ -48,7 +50,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     }
     // Containers stay until they are removed: some engines mount what goes at the end so that syncs do nothing.
     let place = match count(setting) {
-        None => Place::in_mount(&run.kept_directory(subject, &format!("files of {} bytes", size(setting)))?)?,
+        None => Place::in_mount(&mount(subject, size(setting), run)?)?,
         Some(count) => Place::in_image(image(subject, count, size(setting), run)?, at(setting)),
     };
     let files = Files::begin(subject, &place, run)?;
@@ -117,9 +119,14 @@ fn taken_by(layers: &[Vec<(String, u64)>], copies_every_layer: bool) -> u64 {
     .sum()
 }
 
+/// The directory of the host's for files of this size; empty when it is first needed.
+fn mount(subject: &dyn Subject, size: u64, run: &RunContext) -> Result<PathBuf, Abort> {
+    run.kept(subject, &format!("a mount, {size} bytes"), || run.empty_directory())
+}
+
 /// The image of this run with so many layers; made when it is first needed.
 fn image(subject: &dyn Subject, count: usize, size: u64, run: &RunContext) -> Result<Made, Abort> {
-    run.kept_image(subject, &format!("{count} layers, {size} bytes"), || {
+    run.kept(subject, &format!("{count} layers, {size} bytes"), || {
         let layers = layers(count, size, run.seed);
         let copies_every_layer = drivers::copies_every_layer(subject.about());
         let own = taken_by(&layers, copies_every_layer);

@@ -24,7 +24,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 
 pub use question::{
     Concern, Event, Experiment, Metric, MetricFacts, QUIET, Replicates, Scope, Shown, Variation, Varied,
-    Weight, parse_setting, settings_of,
+    Weight, chosen_settings, parse_setting, settings_of,
 };
 pub use setting::{Setting, SettingKey, settings};
 

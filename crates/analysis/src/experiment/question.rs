@@ -384,9 +384,8 @@ impl Experiment {
     }
 }
 
-/// The settings of an experiment with the chosen values, and the reference settings that they are compared
-/// with.
-pub fn settings_of(
+/// The settings of an experiment with the chosen values.
+pub fn chosen_settings(
     experiment: &Experiment,
     chosen: impl Fn(&SettingKey) -> Vec<&'static str>,
 ) -> Vec<Setting> {
@@ -398,6 +397,15 @@ pub fn settings_of(
         }
     }
     all.retain(|setting| (experiment.has)(setting));
+    all
+}
+
+/// The same, and the reference settings that they are compared with.
+pub fn settings_of(
+    experiment: &Experiment,
+    chosen: impl Fn(&SettingKey) -> Vec<&'static str>,
+) -> Vec<Setting> {
+    let mut all = chosen_settings(experiment, chosen);
     let mut at = 0;
     while at < all.len() {
         if let Some(reference) = (experiment.reference)(&all[at])

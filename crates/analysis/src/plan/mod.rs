@@ -241,11 +241,13 @@ pub fn make(request: Request) -> Plan {
     let subjects = with_twins(request.subjects, &experiments);
     let everyone: Vec<_> = (0..subjects.len()).collect();
     let baseline = baseline_among(&subjects, &everyone);
-    let settings_of = |experiment: &'static Experiment| settings(experiment, &request.chosen);
-    let cells = experiments
-        .iter()
-        .flat_map(|experiment| cells(experiment, &settings_of(experiment), &subjects))
-        .collect();
+    let cells_of = |experiment: &&'static Experiment| {
+        let own = cells(experiment, &settings(experiment, &request.chosen), &subjects);
+        let chosen = experiment::chosen_settings(experiment, |key| values(experiment, &request.chosen, key));
+        // What all is compared with answers nothing alone.
+        if own.iter().any(|cell| chosen.contains(&cell.setting)) { own } else { Vec::new() }
+    };
+    let cells = experiments.iter().flat_map(cells_of).collect();
     let deciding = experiments.iter().filter(|experiment| experiment.decides());
     let comparisons: Vec<_> = deciding
         .flat_map(|experiment| comparisons(experiment.name, &subjects, &members(experiment, &subjects)))
@@ -410,18 +412,21 @@ fn margins(experiments: &[&'static Experiment], given: Vec<FixedMargin>) -> Vec<
 /// The settings of an experiment with these values chosen: by key, or by `experiment.key` for one experiment
 /// only. A guarded key is part of them only if values were chosen for it.
 pub fn settings(experiment: &Experiment, chosen: &[Chosen]) -> Vec<Setting> {
-    experiment::settings_of(experiment, |key| {
-        let by = |name: &str| chosen.iter().find(|(own, _)| own == name);
-        let own = by(&key_of(experiment, key)).or_else(|| by(key.name));
-        if own.is_none() && experiment.guarded.iter().any(|one| one.name == key.name) {
-            return Vec::new();
-        }
-        let Some((_, chosen)) = own else { return key.values.to_vec() };
-        let wanted = |value: &&'static str| chosen.iter().any(|one| one == value);
-        let listed = key.values.iter().copied().filter(wanted);
-        let others = chosen.iter().filter(|value| !key.values.contains(&value.as_str()));
-        listed.chain(others.filter_map(|value| key.take(value).ok())).collect()
-    })
+    experiment::settings_of(experiment, |key| values(experiment, chosen, key))
+}
+
+/// The values of a key: those that were chosen, otherwise its own.
+fn values(experiment: &Experiment, chosen: &[Chosen], key: &SettingKey) -> Vec<&'static str> {
+    let by = |name: &str| chosen.iter().find(|(own, _)| own == name);
+    let own = by(&key_of(experiment, key)).or_else(|| by(key.name));
+    if own.is_none() && experiment.guarded.iter().any(|one| one.name == key.name) {
+        return Vec::new();
+    }
+    let Some((_, chosen)) = own else { return key.values.to_vec() };
+    let wanted = |value: &&'static str| chosen.iter().any(|one| one == value);
+    let listed = key.values.iter().copied().filter(wanted);
+    let others = chosen.iter().filter(|value| !key.values.contains(&value.as_str()));
+    listed.chain(others.filter_map(|value| key.take(value).ok())).collect()
 }
 
 /// The name of a key for one experiment only.

@@ -137,7 +137,9 @@ impl Environment {
             let new = self.subjects.get(label);
             if !new.is_some_and(|new| self.are_the_same(&new.components, &old.components)) {
                 all.push(format!("the programs of `{label}`"));
-            } else if new.and_then(|new| new.notes.get("daemon started")) != old.notes.get("daemon started") {
+            } else if old.notes.get("daemon").is_none_or(|daemon| daemon != "private")
+                && new.and_then(|new| new.notes.get("daemon started")) != old.notes.get("daemon started")
+            {
                 all.push(format!("the daemon of `{label}` was restarted"));
             }
         }

@@ -27,6 +27,9 @@ pub struct ExperimentTable {
     /// The sentences of the summary that are decided.
     #[serde(skip)]
     pub decided: Vec<String>,
+    /// Whether it is the answer to the experiment's question, which stands before differences from a baseline.
+    #[serde(skip)]
+    pub leads: bool,
 }
 
 impl ExperimentTable {
@@ -37,8 +40,8 @@ impl ExperimentTable {
         title: String,
         columns: Vec<Column>,
     ) -> ExperimentTable {
-        let (rows, notes, summary, decided) = Default::default();
-        ExperimentTable { experiment, name, title, columns, rows, notes, summary, decided }
+        let (rows, notes, summary, decided, leads) = Default::default();
+        ExperimentTable { experiment, name, title, columns, rows, notes, summary, decided, leads }
     }
 }
 

@@ -77,11 +77,11 @@ fn inverse(seconds: Option<f64>) -> Option<f64> {
 }
 
 static METRICS: [Metric; 16] = [
-    gigabyte("write", |sample| of_a_gigabyte(sample, "write_took", "write_bytes")).meaning(
+    gigabyte("write_gb", |sample| of_a_gigabyte(sample, "write_took", "write_bytes")).meaning(
         "the time of a gigabyte that is written to new files from their first byte on, with the sync of each file where the setting \
          has one",
     ),
-    gigabyte("read", |sample| of_a_gigabyte(sample, "read_took", "read_bytes")).meaning(
+    gigabyte("read_gb", |sample| of_a_gigabyte(sample, "read_took", "read_bytes")).meaning(
         "the time of a gigabyte that is read from the same files, none of which is in the page cache then",
     ),
     small("fsync", |sample| sample.quantile("append", 0.5)).meaning(
@@ -98,9 +98,9 @@ static METRICS: [Metric; 16] = [
     small("random_read_p99", |sample| sample.quantile("random_read", 0.99))
         .context()
         .meaning("as `random_read`, 99th percentile"),
-    gigabyte("read_again", |sample| of_a_gigabyte(sample, "read_again_took", "read_bytes"))
+    gigabyte("read_gb_again", |sample| of_a_gigabyte(sample, "read_again_took", "read_bytes"))
         .context()
-        .meaning("as `read`, when the files are in the page cache"),
+        .meaning("as `read_gb`, when the files are in the page cache"),
     rate("write_rate", |sample| inverse(of_a_gigabyte(sample, "write_took", "write_bytes")))
         .meaning("bytes written in a second"),
     rate("read_rate", |sample| inverse(of_a_gigabyte(sample, "read_took", "read_bytes")))
@@ -196,7 +196,7 @@ pub fn class(setting: &Setting, sample: &Sample, facts: &[(String, String)]) -> 
 }
 
 /// Metrics that promise that bytes are on the device.
-pub const DURABLE: [&str; 4] = ["write", "fsync", "random_write", "write_rate"];
+pub const DURABLE: [&str; 4] = ["write_gb", "fsync", "random_write", "write_rate"];
 
 /// The experiment `disk`.
 pub static DISK: Experiment = Experiment {
@@ -205,7 +205,7 @@ pub static DISK: Experiment = Experiment {
     event: Event::Works,
     scope: Scope::Few,
     varies: &[Variation::of("rm", &["false"]).only(Varied::Engines)],
-    maps: &["write", "fsync"],
+    maps: &["write_gb", "fsync"],
     quick_values: |key| match key.name {
         "size" => &[QUICK],
         "place" => &[BIND, ROOT],
@@ -259,14 +259,17 @@ mod tests {
             ..Sample::default()
         };
         let value = |name: &str| METRICS.iter().find(|one| one.name == name).unwrap().value(&sample);
-        assert_eq!((value("write"), value("read"), value("write_rate")), (Some(0.5), Some(0.2), Some(2e9)));
+        assert_eq!(
+            (value("write_gb"), value("read_gb"), value("write_rate")),
+            (Some(0.5), Some(0.2), Some(2e9))
+        );
         assert_eq!((value("random_write"), value("flushes")), (Some(5e-6), Some(2.0)));
         assert_eq!((value("device_share"), value("ceiling")), (Some(1.01), None));
         assert!((value("fsync").unwrap() - 200e-6).abs() < 1e-6);
         let setting = Setting(vec![("place", ROOT), ("size", SIZE), ("sync", "synced"), ("io", "plain")]);
         let facts = [("device".to_owned(), "vda".to_owned())];
         assert_eq!(class(&setting, &sample, &facts), Class::Durable);
-        assert_eq!((DISK.class)(&setting, &sample, &facts, "write"), Some("durable"));
-        assert_eq!((DISK.class)(&setting, &sample, &facts, "read"), None);
+        assert_eq!((DISK.class)(&setting, &sample, &facts, "write_gb"), Some("durable"));
+        assert_eq!((DISK.class)(&setting, &sample, &facts, "read_gb"), None);
     }
 }

@@ -48,7 +48,7 @@ pub const LINE: [(u64, &str); 3] = [(1, "modify_1"), (4, "modify_4"), (25, "modi
 
 /// A file of the size: tenths of a second.
 const LARGE: Margin = Margin::fixed(1e-3, 0.05);
-/// Bytes from a device, at whatever depth they are.
+/// Bytes from a device, in any layer.
 const READ: Margin = Margin::fixed(1e-3, 0.03);
 /// A single call, without waiting for a device.
 const CALL: Margin = Margin::fixed(1e-6, 0.05);

@@ -22,6 +22,9 @@ fn median(view: &View<'_>, cell: usize, metric: &str) -> Option<f64> {
 
 /// The class of what a cell wrote, by the medians of its rounds.
 pub fn class_of(view: &View<'_>, cell: usize) -> Class {
+    if view.cells[cell].metrics.iter().all(Option::is_none) {
+        return Class::Unproven("there is no sample".to_owned());
+    }
     Class::of(&Seen {
         sync: sync(&view.cell(cell).setting),
         is_volatile: view.run.facts(cell, "durability").flatten().any(|fact| fact == "volatile"),
@@ -68,7 +71,7 @@ pub fn above_the_ceiling(view: &View<'_>) -> Vec<Suspect> {
         let (own, most) = (median(view, cell, "write_rate")?, ceiling(view, device)?);
         let shown = |value| Unit::BytesPerSecond.format(value);
         (own > ABOVE * most).then(|| {
-            let metric = view.metric_index(cell, "write")?;
+            let metric = view.metric_index(cell, "write_gb")?;
             let evidence = format!(
                 "{} is {}, but `{device}` takes {}",
                 view.named(cell, metric),

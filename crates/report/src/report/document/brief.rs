@@ -29,8 +29,6 @@ const DRAWING: usize = 14;
 const MOST: usize = 4;
 /// The most lines that the kernel's shares may take.
 const SHARES: usize = 5;
-/// The most lines of an experiment's own table.
-const OWN_TABLE: usize = 32;
 
 pub(crate) fn brief(report: &Report, look: &Look) -> Document {
     let mut document = Document::titled(&headline(report, look.width));
@@ -44,10 +42,11 @@ pub(crate) fn brief(report: &Report, look: &Look) -> Document {
     let before = match lead {
         _ if report.rounds.complete == 0 && report.samples == 0 => None,
         Some(lead) => {
-            let own = if is_beside_baseline(lead) { None } else { own_table(lead, look) };
+            let leads = lead.experiment_tables.iter().any(|table| table.leads);
+            let own = if leads { own::short_table(lead, look) } else { None };
             own.or_else(|| ladder(report, lead, look.width.max(40)).map(Block::Table))
         }
-        None => report.experiments.first().and_then(|one| own_table(one, look)),
+        None => report.experiments.first().and_then(|one| own::short_table(one, look)),
     };
     document.answer.extend(before);
     let points = points(report, lead);
@@ -286,23 +285,6 @@ fn title(report: &Report, experiment: &Experiment, places: &[Place<'_>], is_comp
     }
     let takes = listed(own.iter().map(|(_, takes)| takes), ", ");
     format!("{name}: difference from `{baseline}`, which takes {takes}{shared}")
-}
-
-/// Whether the ladder has anything to compare with: in the first setting there is a baseline.
-fn is_beside_baseline(experiment: &Experiment) -> bool {
-    let ladders = experiment.settings.first().into_iter().flat_map(|setting| &setting.ladders);
-    ladders.flat_map(|ladder| &ladder.rows).any(|row| row.is_baseline)
-}
-
-/// The first of an experiment's own tables that is short enough.
-fn own_table(experiment: &Experiment, look: &Look) -> Option<Block> {
-    let prices = own::prices(experiment).into_iter().map(Block::Table);
-    let mut all = own::experiment_tables(experiment, &[]).into_iter().chain(prices);
-    let fits = |block: &Block| {
-        let document = Document { answer: vec![block.clone()], ..Document::default() };
-        crate::document::terminal::render(&document, look).lines().count() <= OWN_TABLE
-    };
-    all.find(fits)
 }
 
 /// All candidate sentences by experiment, each with a rank: the higher, the sooner it is left out.

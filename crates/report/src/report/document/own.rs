@@ -2,12 +2,15 @@
 
 use super::compared::verdict;
 use crate::distinct;
-use crate::document::{Block, Cell, Column, Item, Table, Tone};
+use crate::document::{Block, Cell, Column, Document, Item, Look, Table, Tone, terminal};
 use crate::report::model::{Amount, Effect, Experiment, Metric, Priced};
 use crate::report::text::{capital, estimated, in_percent, percent, with_interval};
 use crate::units::Unit;
 use crate::verdict::Sum;
 use crate::verdict::table::{ExperimentTable, Item as Shown};
+
+/// The most lines of a table that stands for a run.
+const SHORT: usize = 32;
 
 /// The price lists of an experiment by subject and metric, with launches and single calls apart.
 pub(super) fn prices(experiment: &Experiment) -> Vec<Table> {
@@ -186,6 +189,17 @@ fn of_effect(experiment: &Experiment, effect: &Effect) -> Vec<Cell> {
     ]
 }
 
+/// The first of an experiment's own tables that is short enough.
+pub(super) fn short_table(experiment: &Experiment, look: &Look) -> Option<Block> {
+    let prices = prices(experiment).into_iter().map(Block::Table);
+    let mut all = experiment_tables(experiment, &[]).into_iter().chain(prices);
+    let fits = |block: &Block| {
+        let document = Document { answer: vec![block.clone()], ..Document::default() };
+        terminal::render(&document, look).lines().count() <= SHORT
+    };
+    all.find(fits)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,6 +219,7 @@ mod tests {
             notes: Vec::new(),
             summary: Vec::new(),
             decided: Vec::new(),
+            leads: false,
         };
         let table = exhibited(&experiment_table, &labels);
         let subjects: Vec<_> = table.rows.iter().map(|row| row.subjects.join(" ")).collect();

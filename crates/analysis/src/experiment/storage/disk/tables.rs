@@ -13,8 +13,8 @@ use crate::verdict::table::{Column, ExperimentTable, Item};
 
 /// The metrics of the first table, with their headings.
 const SPEEDS: [(&str, &str); 5] = [
-    ("write", "GB written"),
-    ("read", "GB read"),
+    ("write_gb", "GB written"),
+    ("read_gb", "GB read"),
     ("fsync", "fsync"),
     ("random_read", "random read"),
     ("random_write", "random write"),
@@ -58,7 +58,7 @@ fn speeds(view: &View<'_>, cells: &[usize]) -> ExperimentTable {
     let row = |&cell: &usize| {
         let mut row = head(view, cell);
         row.extend(SPEEDS.iter().map(|(metric, _)| value(view, cell, metric)));
-        row.push(value(view, cell, "read_again"));
+        row.push(value(view, cell, "read_gb_again"));
         row
     };
     let columns = SPEEDS.iter().map(|(_, heading)| Column::of_values(heading, Unit::Seconds));
@@ -117,11 +117,13 @@ fn summary(view: &View<'_>, cells: &[usize]) -> Vec<String> {
     let mut all = Vec::new();
     for &cell in cells {
         if let Some((seen, mechanism)) = class_of(view, cell).fault() {
-            all.push(format!("{}: {seen}: {mechanism}; these are not disk speeds", view.plan().named(cell)));
+            let instead = instead(view, cell).unwrap_or_default();
+            let named = view.plan().named(cell);
+            all.push(format!("{named}: {seen}: {mechanism}; these are not disk speeds{instead}"));
         }
     }
     let is_first = |cell: &&usize| written(view, **cell) == written(view, cells[0]);
-    for metric in ["write", "fsync"] {
+    for metric in ["write_gb", "fsync"] {
         let told = cells.iter().filter(is_first).filter_map(|cell| against_the_host(view, *cell, metric));
         let (same, other): (Vec<_>, Vec<_>) = told.partition(|(_, is_same)| *is_same);
         let names = |all: Vec<(String, bool)>| listed(all.into_iter().map(|(told, _)| told), ", ");
@@ -134,6 +136,24 @@ fn summary(view: &View<'_>, cells: &[usize]) -> Vec<String> {
     }
     all.extend(elsewhere(view, cells));
     all
+}
+
+/// What the same place takes for a variant of its subject that is on the disk.
+fn instead(view: &View<'_>, cell: usize) -> Option<String> {
+    let (plan, label) = (view.plan(), view.label(cell));
+    let is_one = |other: &usize| {
+        let is_variant = plan.entry(*other).variant_of.as_deref() == Some(label);
+        is_variant
+            && view.cell(*other).setting == view.cell(cell).setting
+            && class_of(view, *other) == Class::Durable
+    };
+    let other = view.cells_of(NAME).find(is_one)?;
+    let told = |metric: &str, what: &str| {
+        let found = view.cells[other].metrics[view.metric_index(other, metric)?].as_ref()?;
+        Some(format!("{what} {}", estimated(Unit::Seconds, &found.median)))
+    };
+    let told = [told("write_gb", "a GB written"), told("fsync", "fsync")];
+    Some(format!("; `{}` is on the disk: {}", view.label(other), listed(told.into_iter().flatten(), ", ")))
 }
 
 /// The difference of a place from the same place of the baseline, if it is decided, and whether it is none that matters.

@@ -23,6 +23,8 @@ const WHOLE: &str = "the whole file";
 const SHARED: &str = "its extents are shared";
 /// A root that is no union of layers, so a change copies nothing.
 const NO_UNION: &str = "nothing: the root is a copy";
+/// The same on a filesystem that makes it without copying.
+const SNAPSHOT: &str = "nothing: the root is a snapshot";
 /// Of a copied file at least this share arrives at the device.
 const COPIED: f64 = 0.5;
 
@@ -87,6 +89,7 @@ impl<'a> Copies<'a> {
         let is_durable = class_of(view, cell) == Class::Durable;
         let is_union = ["overlay", "fuse.fuse-overlayfs", "fuse", "aufs"].contains(&told("mount"));
         let what = match arrived {
+            Some(_) if !is_union && SHARING.contains(&told("mount")) => SNAPSHOT,
             Some(_) if !is_union => NO_UNION,
             Some(share) if share >= COPIED => WHOLE,
             Some(_) if is_durable && SHARING.contains(&told("filesystem")) => SHARED,
@@ -127,11 +130,13 @@ fn copied_in_words(copies: &[Copies<'_>]) -> Vec<String> {
     let of = |what: &'static str| copies.iter().filter(move |one| one.what == what);
     let whole = listed(of(WHOLE).filter_map(Copies::each_gb), ", ");
     let shared = listed(of(SHARED).map(|one| one.label), ", ");
+    let snapshot = listed(of(SNAPSHOT).map(|one| one.label), ", ");
     let none = listed(of(NO_UNION).map(|one| one.label), ", ");
     [
         ("the first change of a file of the image copies all of it; each GB takes: ", whole),
         ("a changed file of the image shares the bytes that stay the same: ", shared),
-        ("a change copies nothing, since each container's root is a copy of the image: ", none),
+        ("a change copies no file, since each container's root is a snapshot that shares the image's data: ", snapshot),
+        ("a change copies nothing, since the whole image is copied for each container: ", none),
     ]
     .into_iter()
     .filter(|(_, subjects)| !subjects.is_empty())
@@ -199,6 +204,7 @@ fn asked(view: &View<'_>, answers: &[Answer], copies: &[Copies<'_>]) -> Experime
         ],
         decided: summary.clone(),
         summary,
+        leads: true,
         ..ExperimentTable::new(
             NAME,
             "answers",

@@ -40,6 +40,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
         ],
         summary: told.clone(),
         decided: told,
+        leads: true,
         ..ExperimentTable::new(NAME, "owners", "the first container on an image, and later ones".to_owned(), columns)
     }]
 }
