@@ -17,8 +17,8 @@ cd "$BIND"; export DUNNAGE_STATE="$BIND/state"
     -s containerd > check; echo $? > check.code
 ./dunnage run all -s floor -s crun -s runc -s docker -s podman -s containerd --rounds 1 --no-vary --no-html --seed 7 \
     --cmd '/dunnage --version' --ready 'log dunnage' --set prestate=idle --set way=stamps --set window=1ms \
-    --set fixed=10 --set passes=30 --set load=continuous --set seconds=1 --set layers=3 \
-    --set at=first --set files=200 -o run > report 2> told; echo $? > run.code
+    --set fixed=10 --set passes=30 --set load=continuous --set seconds=1 --set layers=0 \
+    --set at=bind --set files=200 -o run > report 2> told; echo $? > run.code
 { ls state/journal; grep -F "$DUNNAGE_STATE" /proc/self/mounts
 for engine in docker podman; do
     $engine ps --all --quiet --filter "label=dunnage.state=$DUNNAGE_STATE"
