@@ -276,7 +276,7 @@ fn user_map(spec: &Spec, client: &Client) -> Option<UserMap> {
     let user = client.login.as_ref().map_or(raw::user_and_group().0, |login| login.user() as usize);
     match spec.get("userns") {
         Some("auto" | "remap") => Some(UserMap::Moved),
-        Some("keep-id") if user == 0 => Some(UserMap::Any),
+        Some("keep-id") if user == 0 => Some(UserMap::Same),
         Some("keep-id") => Some(UserMap::Has(format!("{user} 0 1"))),
         _ => client.login.as_ref().map(|login| UserMap::Has(format!("0 {} 1", login.user()))),
     }

@@ -17,8 +17,8 @@ pub enum UserMap {
     Has(String),
     /// Root inside is not root outside.
     Moved,
-    /// In any way.
-    Any,
+    /// Root inside is root outside.
+    Same,
 }
 
 impl UserMap {
@@ -33,7 +33,8 @@ impl UserMap {
             UserMap::Moved => found.iter().find_map(outside).is_none_or(|root| root == "0").then(|| {
                 format!("its user mapping is {found:?}, in which root inside is not another user outside")
             }),
-            UserMap::Any => None,
+            UserMap::Same => (found.iter().find_map(outside).as_deref() != Some("0"))
+                .then(|| format!("its user mapping is {found:?}, in which root inside is not root outside")),
         }
     }
 }
@@ -119,7 +120,10 @@ mod tests {
         for lines in [&["0 0 4294967295"][..], &["1000 0 1"], &[]] {
             assert!(fault(&UserMap::Moved, lines).unwrap().contains("root inside is not another user"));
         }
-        assert_eq!(fault(&UserMap::Any, &["0 0 4294967295"]), None);
+        assert_eq!(fault(&UserMap::Same, &["0 0 4294967295"]), None);
+        for lines in [&["0 100000 65536"][..], &["1000 0 1"], &[]] {
+            assert!(fault(&UserMap::Same, lines).unwrap().contains("root inside is not root outside"));
+        }
     }
 
     #[test]

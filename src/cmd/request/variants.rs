@@ -6,6 +6,7 @@ use crate::experiment::{Experiment, Scope, Variation, Varied};
 use crate::plan::{Ladder, Layer};
 use crate::session::Wanted;
 use crate::subject::{self, Kind};
+use crate::sys::raw;
 
 /// The default subjects, each for the experiments whose scope it is in, or would be in if others did not work; without those
 /// that are in none.
@@ -76,6 +77,7 @@ pub fn varied(experiments: &[&'static str], subjects: Vec<Wanted>) -> Vec<Wanted
                 Varied::Every => true,
                 Varied::Floor => kind.layer == Layer::Floor,
                 Varied::Engines => kind.layer == Layer::Engine,
+                Varied::OrdinaryUsers => kind.layer == Layer::Engine && is_for_an_ordinary_user(wanted),
                 Varied::BelowOthers => {
                     subjects.iter().any(|other| is_above(other, kind.layer, experiment.name))
                 }
@@ -87,6 +89,11 @@ pub fn varied(experiments: &[&'static str], subjects: Vec<Wanted>) -> Vec<Wanted
         }
     }
     all
+}
+
+/// Whether the engine works for an ordinary user: the one who is named, or the one who started dunnage.
+fn is_for_an_ordinary_user(wanted: &Wanted) -> bool {
+    wanted.spec.get("rootless").is_some() || raw::user_and_group().0 != 0
 }
 
 /// Whether a subject of a layer above takes part in an experiment.
@@ -154,6 +161,17 @@ mod tests {
         };
         assert_eq!(all(&["bare", "floor"]), ["bare", "floor"]);
         assert_eq!(all(&["floor", "crun"]), ["floor", "crun", "floor:cgroup=procs"]);
+    }
+
+    #[test]
+    fn root_is_not_mapped_to_itself_to_see_what_mapping_costs() {
+        let all: Vec<_> = varied(&["owners"], vec![wanted("podman"), wanted("podman:rootless=ann")])
+            .iter()
+            .map(|one| one.spec.shown())
+            .collect();
+        let is_there = |shown: &str| all.iter().any(|one| one == shown);
+        assert_eq!(is_there("podman:userns=keep-id"), raw::user_and_group().0 != 0, "{all:?}");
+        assert!(is_there("podman:userns=auto") && is_there("podman:rootless=ann,userns=keep-id"), "{all:?}");
     }
 
     #[test]

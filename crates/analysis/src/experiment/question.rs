@@ -156,6 +156,8 @@ pub enum Varied {
     Floor,
     /// Engines that have the key.
     Engines,
+    /// Engines that have the key and work for an ordinary user.
+    OrdinaryUsers,
     /// Those below a measured subject of a higher layer, which alone needs them.
     BelowOthers,
 }

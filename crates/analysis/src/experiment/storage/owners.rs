@@ -89,7 +89,11 @@ pub static OWNERS: Experiment = Experiment {
     event: Event::Once("first container on an image"),
     scope: Scope::Few,
     differences: &["added", "made_files", "made_bytes"],
-    varies: &[Variation::of("userns", &["keep-id", "auto", "remap"]).only(Varied::Engines)],
+    varies: &[
+        // Root's users are the same inside with it, so that no file belongs to another one.
+        Variation::of("userns", &["keep-id"]).only(Varied::OrdinaryUsers),
+        Variation::of("userns", &["auto", "remap"]).only(Varied::Engines),
+    ],
     quick_values: |_| &[QUICK],
     cost: |setting, launch| {
         AROUND + Nanos(3 * (QUIET.0 + 2 * launch.0) + OF_A_FILE.0 * files(setting) as i64)
