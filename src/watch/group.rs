@@ -132,14 +132,20 @@ impl Group {
         })
     }
 
-    /// The kernel's counts for each limit so far: for the cgroup's own and those of its ancestors, which throttle it too. Empty if
-    /// no controller can limit it.
-    pub fn throttling(&self) -> Counted {
-        let count = |directory: PathBuf| {
-            let text = fs::read(directory.join("cpu.stat")).unwrap_or_default();
-            (directory, own::throttling(&text).unwrap_or_default())
+    /// The kernel's counts so far of each place where a limit can be set: the cgroup and its ancestors, whose limits throttle it
+    /// too. Empty if no controller can limit it.
+    ///
+    /// # Errors
+    /// The file that does not show them, or the limit.
+    pub fn throttling(&self) -> Result<Counted, PathBuf> {
+        let count = |(directory, limit): (&Path, PathBuf)| {
+            let file = directory.join("cpu.stat");
+            let counted = fs::read(&file).ok().and_then(|text| own::throttling(&text));
+            own::quota_in(directory).ok_or(limit)?;
+            Ok::<_, PathBuf>((directory.to_owned(), counted.ok_or(file)?))
         };
-        Counted { levels: self.levels().map(|directory| count(directory.to_owned())).collect() }
+        let levels = self.levels().filter_map(|directory| Some((directory, file_of_limit(directory)?)));
+        Ok(Counted { levels: levels.map(count).collect::<Result<_, _>>()? })
     }
 
     /// The tightest limit, of the cgroup itself or of an ancestor.
@@ -175,9 +181,7 @@ impl Group {
 
     /// Whether the limit is readable, if there is one.
     pub fn can_be_limited(&self) -> bool {
-        let is_there =
-            |file: &str| self.limits.as_ref().is_some_and(|place| place.directory.join(file).exists());
-        is_there("cpu.max") || is_there("cpu.cfs_quota_us")
+        self.limits.as_ref().is_some_and(|place| file_of_limit(&place.directory).is_some())
     }
 }
 
@@ -188,19 +192,33 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// The counts since an earlier reading, for the limit that throttled the largest share.
-    pub fn since(&self, earlier: &Counted) -> Throttling {
-        let before =
-            |directory| earlier.levels.iter().find(|(own, _)| own == directory).map(|(_, counted)| *counted);
-        let all = self.levels.iter().filter_map(|(directory, now)| Some(now.since(before(directory)?)));
+    /// The counts since an earlier reading, for the limit that throttled the largest share. `None` if a cgroup of the earlier
+    /// reading is gone.
+    pub fn since(&self, earlier: &Counted) -> Option<Throttling> {
+        fn of<'a>(all: &'a Counted, directory: &Path) -> Option<&'a Throttling> {
+            all.levels.iter().find(|(own, _)| own == directory).map(|(_, counted)| counted)
+        }
+        let is_there = |(directory, _): &(PathBuf, Throttling)| of(self, directory).is_some();
+        if !earlier.levels.iter().all(is_there) {
+            return None;
+        }
+        // A controller that was enabled in between began at zero.
+        let before = |directory| of(earlier, directory).copied().unwrap_or_default();
+        let all = self.levels.iter().map(|(directory, now)| now.since(before(directory)));
         // Among equals the first, which is nearest to the cgroup.
-        all.reduce(
-            |worst, one| {
-                if one.share().unwrap_or(-1.0) > worst.share().unwrap_or(-1.0) { one } else { worst }
-            },
-        )
-        .unwrap_or_default()
+        let worst =
+            all.reduce(
+                |worst, one| {
+                    if one.share().unwrap_or(-1.0) > worst.share().unwrap_or(-1.0) { one } else { worst }
+                },
+            );
+        Some(worst.unwrap_or_default())
     }
+}
+
+/// The directory's file for a limit, if it has one.
+fn file_of_limit(directory: &Path) -> Option<PathBuf> {
+    ["cpu.max", "cpu.cfs_quota_us"].map(|file| directory.join(file)).into_iter().find(|file| file.exists())
 }
 
 /// The topmost directory on the path whose name contains the id.
@@ -236,11 +254,47 @@ mod tests {
             let of = |[periods, throttled]: [u64; 2]| Throttling { periods, throttled, waited: Nanos(0) };
             Counted { levels: vec![("/g/own".into(), of(own)), ("/g".into(), of(around))] }
         };
-        let since = |own, around| counted(own, around).since(&counted([10, 5], [100, 0])).throttled;
+        let since = |own, around| counted(own, around).since(&counted([10, 5], [100, 0])).unwrap().throttled;
         assert_eq!(since([10, 5], [200, 60]), 60);
         assert_eq!(since([20, 10], [200, 60]), 60);
         assert_eq!(since([20, 14], [200, 60]), 9);
-        assert_eq!(Counted::default().since(&Counted::default()), Throttling::default());
+        assert_eq!(Counted::default().since(&Counted::default()), Some(Throttling::default()));
+        // A cgroup that is gone was perhaps throttled, and a controller that was enabled later counts from zero.
+        let whole = counted([10, 5], [100, 0]);
+        assert_eq!(Counted::default().since(&whole), None);
+        assert_eq!(whole.since(&Counted::default()).map(|counted| counted.throttled), Some(5));
+    }
+
+    #[test]
+    fn counts_that_cannot_be_read_are_not_zero() {
+        let top = tempfile::tempdir().unwrap();
+        let own = top.path().join("own");
+        fs::create_dir(&own).unwrap();
+        let write = |file: &str, text: &str| fs::write(top.path().join(file), text).unwrap();
+        let counts = "nr_periods 9\nnr_throttled 4\nthrottled_usec 12\n";
+        // The root of version 2, which has neither a limit nor counts of one.
+        write("cpu.stat", "usage_usec 7\n");
+        write("own/cpu.stat", &format!("usage_usec 7\n{counts}"));
+        write("own/cpu.max", "50000 100000\n");
+        let group = Group {
+            version: Version::V2,
+            counter: File::open(own.join("cpu.stat")).unwrap(),
+            limits: Some(Place { directory: own.clone(), mount: top.path().to_owned() }),
+            directory: own.clone(),
+        };
+        let counted = group.throttling().unwrap();
+        assert_eq!(counted.levels.iter().map(|(_, counted)| counted.throttled).collect::<Vec<_>>(), [4]);
+        for text in ["", "usage_usec 7\n", "nr_periods 9\nnr_throttled many\nthrottled_usec 12\n"] {
+            write("own/cpu.stat", text);
+            assert_eq!(group.throttling(), Err(own.join("cpu.stat")), "{text}");
+        }
+        fs::remove_file(own.join("cpu.stat")).unwrap();
+        assert_eq!(group.throttling(), Err(own.join("cpu.stat")));
+        write("own/cpu.max", "");
+        assert_eq!(group.throttling(), Err(own.join("cpu.max")));
+        // The whole cgroup is gone.
+        fs::remove_file(own.join("cpu.max")).unwrap();
+        assert_eq!(group.throttling().unwrap().since(&counted), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::group::Group;
 use super::queue::Queue;
@@ -77,6 +77,9 @@ pub enum Lost {
     /// The counter became unreadable.
     #[error("its usage could no longer be read after {0}: {1}")]
     Unreadable(Nanos, std::io::Error),
+    /// A limit, or how often it throttled, is unreadable.
+    #[error("`{}` cannot be read, so a limit may have held it back", .0.display())]
+    Uncounted(PathBuf),
     /// The user stopped it before a second reading.
     #[error("stopped before there was a result")]
     Nothing,
@@ -92,10 +95,12 @@ pub fn watch(
     pace: Pace,
     interrupts: &Interrupts,
 ) -> Result<Seen, Lost> {
-    let (mut machine, before, limit) = (context::Watch::default(), group.throttling(), group.limit());
+    let counted = || group.throttling().map_err(Lost::Uncounted);
+    let (mut machine, before, limit) = (context::Watch::default(), counted()?, group.limit());
     let queue = Queue::of(&group.directory);
     let began = clock::now();
     let mut readings = vec![read(group, began)?];
+    let ended = || Lost::Ended(clock::now().since(began));
     let (mut missed, mut end) = (0, End::Complete);
     let moments = (pace.duration.0 / pace.every.0.max(1)).max(1);
     for moment in 1..=moments {
@@ -111,11 +116,11 @@ pub fn watch(
                 end = End::Asked;
                 break;
             }
-            Awaited::Ended => return Err(Lost::Ended(clock::now().since(began))),
+            Awaited::Ended => return Err(ended()),
         }
         readings.push(read(group, began)?);
     }
-    let throttling = group.throttling().since(&before);
+    let throttling = counted()?.since(&before).ok_or_else(ended)?;
     let queued = Queue::of(&group.directory).zip(queue).map(|(after, before)| after.since(&before));
     Ok(Seen {
         usage: Usage::new(readings).ok_or(Lost::Nothing)?,

@@ -79,7 +79,7 @@ fn of_lost(target: &Target, lost: Lost) -> anyhow::Error {
             "no advice on `{name}`: {lost}\n\nhint: watch it while it has more to do; advice needs at least {LEAST}"
         ),
         Lost::Nothing => Special::Interrupted.into(),
-        Lost::Unreadable(..) => anyhow!("no advice on `{name}`: {lost}"),
+        Lost::Unreadable(..) | Lost::Uncounted(_) => anyhow!("no advice on `{name}`: {lost}"),
     }
 }
 
