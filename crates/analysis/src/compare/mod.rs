@@ -15,7 +15,7 @@ mod notices;
 pub use environment::{Difference, Meaning};
 use lines::Ready;
 pub use lines::{InSetting, Line, Scale, Together};
-pub(crate) use notices::in_blocks;
+pub(crate) use notices::{in_blocks, scripted};
 
 use std::collections::{BTreeMap, BTreeSet};
 

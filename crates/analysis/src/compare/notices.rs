@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{Difference, Meaning, Run, Subject};
 use crate::distinct;
-use crate::text::{listed, quoted};
+use crate::subject::kinds::FAKE;
+use crate::text::{clean, listed, quoted};
 use crate::verdict::Warning;
 
 /// All notices, the most important first.
@@ -30,6 +31,7 @@ pub(super) fn all(
     }
     all.extend(without_controls(subjects));
     let runs = || old.iter().chain(new);
+    all.extend(scripted(runs()));
     all.extend(in_blocks(runs()));
     all.extend(margins(&old[0], runs()));
     all.extend(runs().flat_map(of_run));
@@ -105,6 +107,15 @@ fn disturbed<'a>(runs: impl Iterator<Item = &'a Run<'a>>) -> Option<String> {
         _ => format!("; likewise in {}", quoted(others.iter().map(|(place, _)| place))),
     };
     Some(format!("`{place}`: {seen}{likewise}"))
+}
+
+/// Subjects whose values were not measured.
+pub(crate) fn scripted<'a>(runs: impl Iterator<Item = &'a Run<'a>>) -> Option<String> {
+    let subjects = runs.flat_map(|run| &run.recorded.plan.subjects);
+    let own = subjects.filter(|entry| entry.spec.name == FAKE.name && entry.twin_of.is_none());
+    let labels = distinct(own.map(|entry| clean(&entry.label)));
+    (!labels.is_empty())
+        .then(|| format!("{} only followed a script: nothing of this was measured", quoted(labels)))
 }
 
 /// What imported samples lack if they were measured one cell after the other; one sentence for all such runs.

@@ -200,6 +200,7 @@ fn history(
     if lacking > 0 {
         notices.push(format!("{} without a complete round", counted(lacking, "run")));
     }
+    notices.extend(compare::scripted(runs.iter()));
     notices.extend(compare::in_blocks(runs.iter()));
     let alone = series.iter().filter(|one| !is_shared(one)).count();
     if alone > 0 {

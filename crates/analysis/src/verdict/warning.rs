@@ -11,7 +11,8 @@ use crate::experiment::command::SHARED_CGROUP;
 use crate::plan::{Layer, Plan};
 use crate::record::{Cause, Order, Recorded};
 use crate::stats;
-use crate::text::{clean, number, percent, with_interval};
+use crate::subject::kinds::FAKE;
+use crate::text::{clean, listed, number, percent, with_interval};
 use crate::units::counted;
 
 /// The level of the tests for a warning over all cells together.
@@ -53,7 +54,8 @@ pub(super) fn all(
     cells: &[CellSummary],
     spikes: &[Spikes],
 ) -> (Vec<Warning>, usize) {
-    let mut warnings: Vec<Warning> = imported(run).into_iter().chain(of_the_record(run)).collect();
+    let mut warnings: Vec<Warning> = imported(run).into_iter().chain(scripted(&run.plan)).collect();
+    warnings.extend(of_the_record(run));
     warnings.extend(of_failures(run, cells));
     warnings.extend(volatile_roots(run));
     warnings.extend(programs::warnings(run));
@@ -82,6 +84,21 @@ fn imported(run: &Recorded) -> Option<Warning> {
         format!("dunnage did not measure this: {order}{}", origin.notes.join("; ")),
         "measure with `dunnage run` for shuffled rounds and a treatment read back from inside",
     ))
+}
+
+/// For subjects that follow a script, under any label.
+fn scripted(plan: &Plan) -> Option<Warning> {
+    let own = plan.subjects.iter().filter(|entry| entry.spec.name == FAKE.name);
+    let labels: Vec<String> = own.map(|entry| clean(&entry.label)).collect();
+    let seen = match labels.len() {
+        0 => return None,
+        count if count == plan.subjects.len() => {
+            "all values follow a script: nothing was measured".to_owned()
+        }
+        _ => format!("the values of {} follow a script: they were not measured", listed(&labels, ", ")),
+    };
+    let warning = Warning::of_run("scripted", seen, "`dunnage list subjects` shows what can be measured");
+    Some(Warning { labels, ..warning })
 }
 
 /// What happened to the run and to its record.
