@@ -51,6 +51,8 @@ const PACKAGES: &[Package] = &[
     package("groff-base", "groff"),
     package("chromium", "chromium"),
     package("bash", "bash"),
+    package("zsh", "zsh"),
+    package("fish", "fish"),
     package("qemu-system-x86", "qemu-system-x86_64"),
     Package { name: "ca-certificates", or: None, in_every_release: true },
 ];
