@@ -1,15 +1,6 @@
 //! Engines over their API compared with the same engines by their command line: containers must be alike, and
 //! a service that dunnage starts must end with dunnage.
 
-#[path = "support/dunnage.rs"]
-mod dunnage;
-#[path = "support/left.rs"]
-mod left;
-#[path = "support/server.rs"]
-mod server;
-#[path = "support/mod.rs"]
-mod support;
-
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -17,6 +8,7 @@ use std::process::Stdio;
 use serde_json::{Map, Value};
 
 use crate::dunnage::Dunnage;
+use crate::left;
 use crate::server::{Reply, Server};
 use crate::support::{Need, lacks};
 

@@ -1,10 +1,5 @@
 //! `dunnage doctor` on this machine, and with programs that are missing or misbehave.
 
-#[path = "support/dunnage.rs"]
-mod dunnage;
-#[path = "support/mod.rs"]
-mod support;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use dunnage::{Dunnage, Ran};
-use support::{Need, lacks};
+use crate::dunnage::{Dunnage, Ran};
+use crate::support::{Need, lacks};
 
 const STATES: [&str; 5] = ["ok", "note", "warning", "problem", "n/a"];
 

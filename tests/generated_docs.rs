@@ -5,9 +5,6 @@
 //! manual page for the program and for each verb. To write them again: `DUNNAGE_BLESS=1 cargo test --test
 //! generated_docs`.
 
-#[path = "support/mod.rs"]
-mod support;
-
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
@@ -106,7 +103,7 @@ fn the_manual_pages_are_as_the_command_line_is() {
         } else {
             assert!(
                 known,
-                "`{PLACE}/{name}` is about no verb; run `{BLESS}=1 cargo test --test generated_docs`"
+                "`{PLACE}/{name}` is about no verb; run `{BLESS}=1 cargo test --test quick generated_docs`"
             );
         }
     }
@@ -117,7 +114,7 @@ fn the_manual_pages_are_as_the_command_line_is() {
 
 #[test]
 fn manual_pages_are_typeset_without_a_warning() {
-    if support::lacks("manual_pages_are_typeset_without_a_warning", support::Need::Groff) {
+    if crate::support::lacks("manual_pages_are_typeset_without_a_warning", crate::support::Need::Groff) {
         return;
     }
     for (name, text) in manual_pages() {
@@ -169,7 +166,7 @@ fn typesettable(page: &str) -> String {
 
 fn preface(title: &str, source: &str) -> String {
     format!(
-        "# {title}\n\n<!-- Generated from {source}: do not edit, run `{BLESS}=1 cargo test --test generated_docs`. -->\n\n"
+        "# {title}\n\n<!-- Generated from {source}: do not edit, run `{BLESS}=1 cargo test --test quick generated_docs`. -->\n\n"
     )
 }
 
@@ -253,7 +250,7 @@ fn compare(name: &str, expected: &str) {
     let at = differs.unwrap_or_else(|| found.lines().count().min(expected.lines().count()));
     assert!(
         found == expected,
-        "`{name}` is not what the program says, from line {} on:\n  document: {:?}\n  program:  {:?}\nrun `{BLESS}=1 cargo test --test generated_docs`",
+        "`{name}` is not what the program says, from line {} on:\n  document: {:?}\n  program:  {:?}\nrun `{BLESS}=1 cargo test --test quick generated_docs`",
         at + 1,
         found.lines().nth(at),
         expected.lines().nth(at),

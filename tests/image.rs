@@ -8,7 +8,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -18,6 +18,9 @@ use dunnage::image::bundle::Bundle;
 use dunnage::image::{Image, spec};
 use dunnage::subject::{Access, Mount};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::support::{Need, lacks, skip, turn};
 
 const STAND_IN: &str = r#"
 #include <dirent.h>
@@ -51,29 +54,6 @@ int main(int argc, char **argv) {
 
 /// Docker's 14 default capabilities as the kernel prints the set.
 const DOCKER_CAPABILITIES: &str = "00000000a80425fb";
-
-fn skip(test: &str, need: &str, reason: &str) {
-    eprintln!("skipped: {test}: {need}: {}", reason.trim().replace('\n', " "));
-}
-
-/// Whether this command works here; otherwise the test is reported as skipped.
-fn has(test: &str, need: &str, argv: &[&str]) -> bool {
-    let reason = match command(argv).output() {
-        Ok(output) if output.status.success() => return true,
-        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
-        Err(error) => format!("{}: {error}", argv[0]),
-    };
-    skip(test, need, &reason);
-    false
-}
-
-fn is_root(test: &str) -> bool {
-    let root = fs::metadata("/proc/self").unwrap().uid() == 0;
-    if !root {
-        skip(test, "root", "not root");
-    }
-    root
-}
 
 fn command(argv: &[&str]) -> Command {
     let mut command = Command::new(argv[0]);
@@ -111,6 +91,32 @@ impl Drop for Undo {
     }
 }
 
+/// The compiled stand-in, which the first test that needs it makes for all.
+fn stand_in(test: &str) -> Option<PathBuf> {
+    let _turn = turn("stand-in");
+    let sum = Sha256::digest(STAND_IN).iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
+    let binary = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("stand-in-{sum}"));
+    if binary.exists() {
+        return Some(binary);
+    }
+    if lacks(test, Need::Cc) {
+        return None;
+    }
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let [source, made] = ["stand-in.c", "stand-in"].map(|name| place.path().join(name));
+    fs::write(&source, STAND_IN).unwrap();
+    let argv = ["cc", "-static", "-Os", "-s", source.to_str().unwrap(), "-o", made.to_str().unwrap()];
+    let compiled = command(&argv).output().unwrap();
+    if String::from_utf8_lossy(&compiled.stderr).contains("cannot find -lc") {
+        skip(test, Need::Cc, "there is no static libc");
+        return None;
+    }
+    checked(&argv, compiled);
+    // Complete or not there, also after a kill.
+    fs::rename(&made, &binary).unwrap();
+    Some(binary)
+}
+
 /// A directory, a stand-in executable and a name for one test alone.
 struct Scene {
     directory: tempfile::TempDir,
@@ -119,19 +125,13 @@ struct Scene {
 }
 
 impl Scene {
-    /// `None` if the stand-in cannot be compiled; the skip is reported then.
+    /// `None` if nothing can be compiled here; the skip is reported then.
     fn new(test: &str) -> Option<Scene> {
         let directory = tempfile::tempdir().unwrap();
-        let source = directory.path().join("stand-in.c");
-        let binary = directory.path().join("stand-in");
-        fs::write(&source, STAND_IN).unwrap();
-        let (source, binary) = (source.to_str().unwrap(), binary.to_str().unwrap());
-        if !has(test, "cc", &["cc", "-static", "-Os", "-s", source, "-o", binary]) {
-            return None;
-        }
+        let stand_in = stand_in(test)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
         let own = format!("{}-{now:x}", std::process::id());
-        let mut executable = fs::read(binary).unwrap();
+        let mut executable = fs::read(stand_in).unwrap();
         executable.extend_from_slice(own.as_bytes());
         Some(Scene { directory, executable, name: format!("dunnage-image-test-{own}") })
     }
@@ -175,7 +175,7 @@ fn assert_args(text: &str) {
 #[test]
 fn docker_loads_and_starts_the_image() {
     let test = "docker_loads_and_starts_the_image";
-    if !has(test, "docker", &["docker", "version"]) {
+    if lacks(test, Need::Docker) {
         return;
     }
     let Some(scene) = Scene::new(test) else { return };
@@ -212,7 +212,7 @@ fn docker_loads_and_starts_the_image() {
 #[test]
 fn podman_loads_and_starts_the_image() {
     let test = "podman_loads_and_starts_the_image";
-    if !has(test, "podman", &["podman", "info"]) {
+    if lacks(test, Need::Podman) {
         return;
     }
     let Some(scene) = Scene::new(test) else { return };
@@ -309,12 +309,14 @@ fn cgroups(path: &str) -> Vec<PathBuf> {
 #[test]
 fn containerd_imports_and_starts_the_image() {
     let test = "containerd_imports_and_starts_the_image";
-    if !is_root(test)
-        || !has(test, "containerd", &["containerd", "--version"])
-        || !has(test, "ctr", &["ctr", "--version"])
-        || !has(test, "runc", &["runc", "--version"])
-    {
+    if lacks(test, Need::Root) || lacks(test, Need::Runc) {
         return;
+    }
+    // This one is private, so no running one is needed.
+    for program in ["containerd", "ctr"] {
+        if let Err(error) = command(&[program, "--version"]).output() {
+            return skip(test, Need::Containerd, &format!("{program}: {error}"));
+        }
     }
     let Some(scene) = Scene::new(test) else { return };
     let image = Image::small(&scene.executable);
@@ -334,10 +336,11 @@ fn containerd_imports_and_starts_the_image() {
 }
 
 /// Starts the bundle and checks that the treatment is in force, and that nothing stays behind.
-fn runtime_starts_the_bundle(test: &str, runtime: &str) {
-    if !is_root(test) || !has(test, runtime, &[runtime, "--version"]) {
+fn runtime_starts_the_bundle(test: &str, need: Need) {
+    if lacks(test, Need::Root) || lacks(test, need) {
         return;
     }
+    let runtime = need.name();
     let Some(scene) = Scene::new(test) else { return };
     let image = Image::small(&scene.executable);
     let root = unpacked(&image, &scene.path().join("state"));
@@ -368,7 +371,7 @@ fn runtime_starts_the_bundle(test: &str, runtime: &str) {
 }
 
 /// Starts the bundle as an ordinary user, in a user namespace with one id.
-fn runtime_starts_the_bundle_for_nobody(test: &str, runtime: &str) {
+fn runtime_starts_the_bundle_for_nobody(test: &str, need: Need) {
     const NOBODY: u32 = 65_534;
     const OUTSIDE: usize = NOBODY as usize;
     let as_nobody = |argv: &[&str]| {
@@ -376,12 +379,13 @@ fn runtime_starts_the_bundle_for_nobody(test: &str, runtime: &str) {
         command.uid(NOBODY).gid(NOBODY).current_dir("/");
         command
     };
-    if !is_root(test) || !has(test, runtime, &[runtime, "--version"]) {
+    if lacks(test, Need::Root) || lacks(test, need) {
         return;
     }
-    if !as_nobody(&["unshare", "--user", "true"]).status().is_ok_and(|status| status.success()) {
-        return skip(test, "userns", "an ordinary user may not make a user namespace");
+    if !as_nobody(&["unshare", "--user", "true"]).status().expect("unshare is there").success() {
+        return skip(test, Need::Userns, "an ordinary user may not make a user namespace");
     }
+    let runtime = need.name();
     let Some(scene) = Scene::new(test) else { return };
     open_to_all(scene.path());
     let image = Image::small(&scene.executable);
@@ -440,31 +444,27 @@ fn starts_without_trace(scene: &Scene, runtime: &str, config: &Value, image: &Pa
 
 #[test]
 fn runc_starts_the_bundle() {
-    runtime_starts_the_bundle("runc_starts_the_bundle", "runc");
+    runtime_starts_the_bundle("runc_starts_the_bundle", Need::Runc);
 }
 
 #[test]
 fn crun_starts_the_bundle() {
-    runtime_starts_the_bundle("crun_starts_the_bundle", "crun");
+    runtime_starts_the_bundle("crun_starts_the_bundle", Need::Crun);
 }
 
 #[test]
 fn runc_starts_the_bundle_for_nobody() {
-    runtime_starts_the_bundle_for_nobody("runc_starts_the_bundle_for_nobody", "runc");
+    runtime_starts_the_bundle_for_nobody("runc_starts_the_bundle_for_nobody", Need::Runc);
 }
 
 #[test]
 fn crun_starts_the_bundle_for_nobody() {
-    runtime_starts_the_bundle_for_nobody("crun_starts_the_bundle_for_nobody", "crun");
+    runtime_starts_the_bundle_for_nobody("crun_starts_the_bundle_for_nobody", Need::Crun);
 }
 
 /// A reader that is not the library that wrote it.
 #[test]
 fn gnu_tar_reads_the_archive() {
-    let test = "gnu_tar_reads_the_archive";
-    if !has(test, "tar", &["tar", "--version"]) {
-        return;
-    }
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("small.tar");
     let mut file = fs::File::create(&path).unwrap();

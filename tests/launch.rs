@@ -3,8 +3,6 @@
 //!
 //! Deliberately absent: how long any of it takes (`cargo xtask bench true bare`).
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Output};
@@ -12,7 +10,7 @@ use std::process::{Command, Output};
 use dunnage::probe::message::{Message, parse};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
 
-use support::{Need, lacks};
+use crate::support::{Need, lacks};
 
 const DUNNAGE: &str = env!("CARGO_BIN_EXE_dunnage");
 

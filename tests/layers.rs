@@ -1,21 +1,13 @@
 //! The experiment `layers` for real: what each driver copies, with images of many layers, and that nothing is left.
 
-#[path = "support/dunnage.rs"]
-mod dunnage;
-#[path = "support/left.rs"]
-mod left;
-#[path = "support/mod.rs"]
-mod support;
-
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
-use std::time::Duration;
-
+use crate::dunnage::{Dunnage, Ran};
+use crate::left;
+use crate::resources::left::left_of;
+use crate::running::Running;
+use crate::support::{Need, Sweeps, lacks};
 use ::dunnage::record::{self, Recorded};
 use ::dunnage::verdict::analyse;
 use ::dunnage::verdict::table::{ExperimentTable, Item};
-use dunnage::{Dunnage, Ran};
-use support::{Need, lacks};
 
 /// A run with small files.
 fn ran(dunnage: &Dunnage, words: &str) -> (Ran, Recorded) {
@@ -131,30 +123,30 @@ fn an_image_without_room_fails_before_it_is_made() {
     assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new(), "{ran}");
 }
 
-/// With images in two engines and a mount of files, at several moments of a round.
+/// With an image in an engine and a mount of files; the first kill strikes early in a round, the others later.
 #[test]
 fn a_killed_run_leaves_what_a_sweep_removes() {
     const TEST: &str = "a_killed_run_leaves_what_a_sweep_removes";
     if lacks(TEST, Need::Podman) {
         return;
     }
-    for (events, more) in [(3, 30), (6, 150), (9, 400)] {
+    for cell in [&["cell begins"][..], &["cell begins", "\"podman\""], &["cell ends", "\"podman\""]] {
         let dunnage = Dunnage::new();
-        let arguments = "run layers -s floor -s podman --no-vary --set size=4MiB --set layers=3 --rounds 50 --events json -o DIR";
-        let mut command = dunnage.command(arguments);
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program starts");
-        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        assert_eq!(lines.take(events).filter(|line| line.is_ok()).count(), events);
-        std::thread::sleep(Duration::from_millis(more));
-        child.kill().expect("it is our child");
-        child.wait().expect("it ends");
-        let run = record::load(&dunnage.directory()).expect("a run directory").run;
+        let _turn = Sweeps::begin();
+        let arguments =
+            "run layers -s floor -s podman --no-vary --set size=4MiB --set layers=3 --rounds 50 -o DIR";
+        let mut run = Running::start(&dunnage, arguments);
+        run.await_event(cell);
+        let is_early = cell.len() == 1;
+        let (run, there) = run.kill_with(|run| {
+            let there = left_of(&dunnage.state(), run);
+            let has_image = there.iter().any(|line| line.starts_with("podman image "));
+            if is_early || has_image { there } else { Vec::new() }
+        });
         let swept = dunnage.run("sweep");
         assert_eq!(swept.code, 0, "{swept}");
-        assert_eq!(left::of_run(&run), Vec::<String>::new(), "{swept}");
-        assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new(), "{swept}");
-        let images = left::said("podman", &["images", "--format", "{{.Repository}}:{{.Tag}}"]);
-        assert!(!images.contains(&run), "{images}, {swept}");
+        assert_eq!(left::of_run(&run), Vec::<String>::new(), "{there:?}, {swept}");
+        assert_eq!(left_of(&dunnage.state(), &run), Vec::<String>::new(), "{there:?}, {swept}");
+        assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new(), "{there:?}, {swept}");
     }
 }

@@ -1,27 +1,21 @@
 //! Limits on CPU time, for real: in force on every subject, refused with clear words where they are
 //! impossible, and nothing left of them, however a run ends.
 
-#[path = "support/dunnage.rs"]
-mod dunnage_program;
-#[path = "support/left.rs"]
-mod left;
-#[path = "support/mod.rs"]
-mod support;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::dunnage::{Dunnage, Ran};
+use crate::left;
+use crate::support::{Need, lacks, skip};
 use dunnage::record;
 use dunnage::subject::on_path;
 use dunnage::sys::cgroup::{self, CgroupPlan, CpuLimit};
 use dunnage::sys::signals::Interrupts;
 use dunnage::sys::spawn::{self, Program};
 use dunnage::units::Nanos;
-use dunnage_program::{Dunnage, Ran};
-use support::{Need, lacks, skip};
 
 /// Long enough for anything that must happen; a test that reaches it has failed.
 const AMPLE: Duration = Duration::from_secs(30);
@@ -193,11 +187,14 @@ fn what_the_kernel_does_not_take_is_told_with_a_remedy() {
         ("bare:cpus=1e9", "unsupported: cannot limit CPU time by"),
         ("floor:cpus=1e9", "the kernel does not allow this limit"),
     ];
-    if Need::Docker.ready().is_ok() {
-        cases.push(("docker:cpus=100000", "docker allows at most as many CPUs as there are"));
-    }
-    if Need::Runc.ready().is_ok() {
-        cases.push(("runc:cpus=1e9", "the kernel does not allow this limit"));
+    let of_others = [
+        (Need::Docker, "docker:cpus=100000", "docker allows at most as many CPUs as there are"),
+        (Need::Runc, "runc:cpus=1e9", "the kernel does not allow this limit"),
+    ];
+    for (need, subject, words) in of_others {
+        if !at_hand(TEST, &[(need, subject)]).is_empty() {
+            cases.push((subject, words));
+        }
     }
     for (subject, words) in cases {
         let ran = dunnage.run(&format!("check start -s {subject} --set prestate=idle"));

@@ -1,24 +1,17 @@
 //! The experiment `primitives` for real: every piece on this machine's kernel, as root and as an ordinary
 //! user; and nothing is left, also after a kill.
 
-#[path = "support/dunnage.rs"]
-mod dunnage;
-#[path = "support/left.rs"]
-mod left;
-#[path = "support/mod.rs"]
-mod support;
-
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::Stdio;
 
+use crate::dunnage::Dunnage;
+use crate::left;
+use crate::resources::left::left_of;
+use crate::running::Running;
+use crate::support::{Need, Sweeps, lacks, skip};
 use ::dunnage::experiment::primitives;
 use ::dunnage::record;
-use dunnage::Dunnage;
 use serde_json::Value;
-use support::{Need, lacks, skip};
 
 /// Interfaces with dunnage's name that are visible on the host.
 fn interfaces() -> Vec<String> {
@@ -165,27 +158,9 @@ fn an_ordinary_user_gets_prices_or_reasons() {
     assert!(says_unsupported(&ran.stdout, "cgroup_create"), "{ran}");
 }
 
-/// Kills a run when it begins a cell with these words in its setting, and returns the run's id.
-fn kill_in(dunnage: &Dunnage, setting: &str) -> String {
-    let words = "run primitives -s floor --set prestate=primed --rounds 50 --events json -o DIR";
-    let mut child = dunnage
-        .command(words)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the program starts");
-    let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-    let begins = |line: &String| line.contains("cell begins") && line.contains(setting);
-    let seen = lines.map_while(Result::ok).filter(begins).nth(1);
-    assert!(seen.is_some(), "no cell with {setting}");
-    child.kill().expect("it is ours");
-    child.wait().expect("it is ours");
-    let journals = fs::read_dir(dunnage.state().join("journal")).expect("a journal").flatten();
-    let names: Vec<_> =
-        journals.map(|entry| entry.path().file_stem().unwrap().to_string_lossy().into_owned()).collect();
-    assert_eq!(names.len(), 1, "{names:?}");
-    fs::remove_dir_all(dunnage.directory()).expect("it is ours");
-    names[0].clone()
+/// What is there of a run: in its directory, on the machine, and interfaces, which do not have its id in their names.
+fn there(dunnage: &Dunnage, run: &str) -> Vec<String> {
+    [left_of(&dunnage.state(), run), left::of_run(run), interfaces()].concat()
 }
 
 #[test]
@@ -194,13 +169,21 @@ fn nothing_is_left_after_a_kill_in_the_middle() {
     if lacks(TEST, Need::Root) {
         return;
     }
-    let dunnage = Dunnage::new();
     for setting in ["piece=cgroup_enter_procs", "piece=veth_pair"] {
-        let run = kill_in(&dunnage, setting);
+        let dunnage = Dunnage::new();
+        let _turn = Sweeps::begin();
+        let words = "run primitives -s floor --set prestate=primed --rounds 50 -o DIR";
+        let mut run = Running::start(&dunnage, words);
+        // In the second one, everything is made that later ones use too.
+        (0..2).for_each(|_| run.await_event(&["cell begins", setting]));
+        let (run, before) = run.kill_with(|run| there(&dunnage, run));
         let swept = dunnage.run("sweep");
         assert_eq!(swept.code, 0, "{swept}");
-        assert_eq!(left::of_run(&run), [""; 0], "{setting}: {swept}");
-        assert_eq!(interfaces(), [""; 0], "{setting}");
-        assert!(!Path::new(&dunnage.state().join("journal")).join(format!("{run}.jsonl")).exists());
+        assert_eq!(there(&dunnage, &run), [""; 0], "{setting}: {before:?}, {swept}");
+        assert_eq!(
+            dunnage.left_in_state(),
+            Vec::<std::path::PathBuf>::new(),
+            "{setting}: {before:?}, {swept}"
+        );
     }
 }

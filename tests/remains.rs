@@ -1,8 +1,7 @@
 //! "Gone" for real: processes, mounts and cgroups that disappear one after the other, and unrelated ones that
 //! must not count.
 //!
-//! Needs root for mounts and cgroups. What cannot run here prints `skipped: TEST: NEED: REASON` to standard
-//! error.
+//! Needs root for mounts and cgroups.
 
 use std::ffi::CString;
 use std::fs;
@@ -15,6 +14,8 @@ use std::time::Duration;
 use dunnage::sys::clock;
 use dunnage::sys::remains::{self, Kind, NotGone, Remains, Tokens};
 use dunnage::units::Stamp;
+
+use crate::support::{Need, lacks};
 
 /// How late a wake-up may be on a busy machine with two cores.
 const WAKING: u64 = 30_000_000;
@@ -32,15 +33,6 @@ fn tokens(token: &str) -> Tokens {
 
 fn in_seconds(seconds: u64) -> Stamp {
     Stamp(clock::now().0 + seconds * 1_000_000_000)
-}
-
-fn is_root(test: &str) -> bool {
-    // SAFETY: no pointers involved.
-    let root = unsafe { libc::geteuid() } == 0;
-    if !root {
-        eprintln!("skipped: {test}: root: mounts and cgroups need it");
-    }
-    root
 }
 
 /// A process with `mark` as its name in its command line, which lasts for `seconds`.
@@ -148,8 +140,7 @@ fn a_process_is_waited_for_and_a_similar_one_is_not() {
 
 #[test]
 fn a_mount_is_waited_for() {
-    const TEST: &str = "a_mount_is_waited_for";
-    if !is_root(TEST) {
+    if lacks("a_mount_is_waited_for", Need::Root) {
         return;
     }
     let mark = token("mount");
@@ -166,17 +157,14 @@ fn a_mount_is_waited_for() {
 #[test]
 fn cgroups_of_every_hierarchy_are_waited_for() {
     const TEST: &str = "cgroups_of_every_hierarchy_are_waited_for";
-    if !is_root(TEST) {
+    if lacks(TEST, Need::Root) || lacks(TEST, Need::Cgroup) {
         return;
     }
     let mark = token("cgroup");
     let foreign = Cgroups::new(&token("cgrou"));
     let mut ours = Cgroups::new(&format!("{mark}.scope"));
-    if ours.0.is_empty() {
-        eprintln!("skipped: {TEST}: cgroup: no hierarchy lets us make a group");
-        return;
-    }
     let count = ours.0.len();
+    assert!(count > 0, "no hierarchy has the group");
     let last = Cgroups(ours.0.split_off(count - 1));
     let end = later(move || {
         drop(ours);
@@ -197,7 +185,7 @@ fn cgroups_of_every_hierarchy_are_waited_for() {
 #[test]
 fn a_process_in_the_cgroup_needs_no_token() {
     const TEST: &str = "a_process_in_the_cgroup_needs_no_token";
-    if !is_root(TEST) {
+    if lacks(TEST, Need::Root) || lacks(TEST, Need::Cgroup) {
         return;
     }
     let mark = token("member");
@@ -210,12 +198,7 @@ fn a_process_in_the_cgroup_needs_no_token() {
         .filter(|path| fs::write(path.join("cgroup.procs"), pid.to_string()).is_ok())
         .cloned()
         .collect();
-    let Some(exact) = joined.first().cloned() else {
-        eprintln!("skipped: {TEST}: cgroup: no hierarchy lets us join a group");
-        member.kill().unwrap();
-        member.wait().unwrap();
-        return;
-    };
+    let exact = joined.first().cloned().expect("no hierarchy has the process");
     let tokens = tokens(&mark);
     let end = thread::spawn(move || {
         member.wait().unwrap();
@@ -260,10 +243,9 @@ fn what_outlives_the_deadline_is_named() {
 fn our_own_command_line_does_not_count() {
     let mut bytes = fs::read("/proc/self/cmdline").unwrap();
     bytes.truncate(bytes.iter().position(|&byte| byte == 0).unwrap());
-    let program = String::from_utf8(bytes).unwrap();
-    let Ok(tokens) = Tokens::new([program]) else {
-        return;
-    };
+    let program = PathBuf::from(String::from_utf8(bytes).unwrap());
+    // Its directory may have characters that are in no token.
+    let tokens = tokens(program.file_name().unwrap().to_str().unwrap());
     let found = remains::find(&tokens).unwrap();
     let us = format!("{}: ", std::process::id());
     assert!(!found.iter().any(|item| item.name.starts_with(&us)), "{found:?}");

@@ -1,12 +1,10 @@
 //! A skip is printed, counted, and a failure if its need is required. Tested in a child process, because both
 //! depend on the environment.
 
-mod support;
-
 use std::path::Path;
 use std::process::{Command, Output};
 
-use support::{Need, skip};
+use crate::support::{Need, skip};
 
 const PLANT: &str = "DUNNAGE_TEST_PLANT_A_SKIP";
 

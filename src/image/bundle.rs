@@ -14,6 +14,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::rootfs::{absolute, make_directory};
+use crate::sys::descriptors::link_or_copy;
 
 /// A bundle on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,8 +80,8 @@ fn link_tree(from: &Path, to: &Path) -> Result<()> {
         if source.is_dir() {
             make_directory(&target)?;
             link_tree(&source, &target)?;
-        } else if fs::hard_link(&source, &target).is_err() {
-            fs::copy(&source, &target).with_context(|| {
+        } else {
+            link_or_copy(&source, &target).with_context(|| {
                 format!("cannot link or copy `{}` to `{}`", source.display(), target.display())
             })?;
         }

@@ -23,7 +23,7 @@ use tar::{Archive, Entry, EntryType};
 
 use super::layered::GoOn;
 use super::rootfs::{absolute, cached, make_directory};
-use crate::sys::{filesystem, raw};
+use crate::sys::{descriptors, filesystem, raw};
 
 /// The image's configuration for programs that run in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -112,7 +112,7 @@ fn write(place: &Path, config: &Config, tar: &Path, go_on: GoOn<'_>) -> Result<V
     let root = place.join("rootfs");
     make_directory(&root)?;
     let file = File::open(tar).with_context(|| format!("cannot read `{}`", tar.display()))?;
-    let lost = fill(&root, io::BufReader::with_capacity(1 << 20, file), go_on)?;
+    let lost = descriptors::apart(|| fill(&root, io::BufReader::with_capacity(1 << 20, file), go_on))?;
     let lost = lost.into_iter().map(|(what, count)| format!("{count} × {what}")).collect();
     let content = content(&root).with_context(|| format!("cannot list `{}`", root.display()))?;
     let written = Written { config: config.clone(), content, lost };

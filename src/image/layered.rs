@@ -50,7 +50,7 @@ pub struct Image<'a> {
 }
 
 /// Called before every file; `false` ends the work with an error.
-pub type GoOn<'a> = &'a dyn Fn() -> bool;
+pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
 
 fn stop_unless(go_on: GoOn<'_>) -> io::Result<()> {
     if go_on() { Ok(()) } else { Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted")) }

@@ -16,6 +16,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Result};
 
 use super::MODE;
+use crate::sys::descriptors;
 
 /// Makes sure that a complete directory of this name is among the images of the directory `state`, and
 /// returns its path.
@@ -59,6 +60,7 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).with_context(|| format!("cannot make `{}` absolute", path.display()))
 }
 
+/// Writes a file that can be started at once, whatever other threads start meanwhile.
 pub(super) fn write_executable(path: &Path, bytes: &[u8]) -> Result<()> {
     let write = || -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)?;
@@ -66,7 +68,8 @@ pub(super) fn write_executable(path: &Path, bytes: &[u8]) -> Result<()> {
         file.set_permissions(Permissions::from_mode(MODE))?;
         file.set_modified(SystemTime::UNIX_EPOCH)
     };
-    write().with_context(|| format!("cannot write {} bytes to `{}`", bytes.len(), path.display()))
+    let written = descriptors::apart(write);
+    written.with_context(|| format!("cannot write {} bytes to `{}`", bytes.len(), path.display()))
 }
 
 /// The lock is on the directory itself and ends with its process.

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::Record;
+use super::{Record, failpoint};
 
 /// How long a journal may stay locked after its owner was killed: a child that the owner had just started
 /// holds the lock too, until its exec.
@@ -93,9 +93,11 @@ impl Journal {
     pub fn note(&self, resource: Record) -> Result<Entry> {
         let mut written = self.written();
         let id = written.next;
+        let line = Line::Made { id, resource };
         written
-            .append(&Line::Made { id, resource })
+            .append(&line)
             .with_context(|| format!("cannot write to the cleanup journal `{}`", self.path.display()))?;
+        failpoint::reached(&line);
         written.next += 1;
         written.open += 1;
         Ok(Entry(id))
@@ -105,7 +107,9 @@ impl Journal {
     /// not exist, which does no harm.
     pub fn cross_out(&self, entry: Entry) {
         let mut written = self.written();
-        let _ = written.append(&Line::Gone(entry.0));
+        let line = Line::Gone(entry.0);
+        failpoint::reached(&line);
+        let _ = written.append(&line);
         written.open -= 1;
     }
 

@@ -9,6 +9,7 @@ pub mod address;
 pub(crate) mod command;
 pub mod daemon;
 pub(crate) mod directory;
+mod failpoint;
 pub mod filesystem;
 mod held;
 pub mod journal;

@@ -29,6 +29,7 @@ use crate::subject::resources::container;
 use crate::sys::bridge::Bridge;
 use crate::sys::cgroup::{self, CgroupPlan, CpuLimit, Version, Way};
 use crate::sys::container::{self, LaunchError, LaunchFailed, Piece, Pieces, Prepared};
+use crate::sys::descriptors::link_or_copy;
 use crate::sys::seccomp;
 use crate::units::Nanos;
 
@@ -263,9 +264,9 @@ fn own_root(image: &std::path::Path, scratch: &std::path::Path) -> Result<std::p
     let name = EXECUTABLE.trim_start_matches('/');
     let (source, root) = (image.join(name), scratch.join(".root"));
     let target = root.join(name);
-    let made = std::fs::create_dir_all(&root).and_then(|()| match std::fs::hard_link(&source, &target) {
-        Err(_) if !target.exists() => std::fs::copy(&source, &target).map(drop),
-        _ => Ok(()),
+    let made = std::fs::create_dir_all(&root).and_then(|()| match target.exists() {
+        true => Ok(()),
+        false => link_or_copy(&source, &target),
     });
     made.or_environment(format_args!("cannot make `{}`", target.display()))?;
     Ok(root)

@@ -15,8 +15,11 @@ pub mod clock;
 pub mod command;
 pub mod conntrack;
 pub mod container;
+pub mod descriptors;
 pub mod extents;
 pub mod filesystem;
+#[cfg(test)]
+mod granted;
 pub mod identity;
 pub mod interface;
 pub mod limits;

@@ -162,15 +162,15 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
+    use crate::sys::granted::granted;
 
-    fn ring(depth: u32) -> Option<Ring> {
-        // Where it is denied there is nothing to try.
-        Ring::new(depth).ok()
+    fn ring(test: &str, depth: u32) -> Option<Ring> {
+        granted(test, "io_uring", Ring::new(depth))
     }
 
     #[test]
     fn bytes_are_written_and_read_where_they_belong() {
-        let Some(mut ring) = ring(1) else { return };
+        let Some(mut ring) = ring("bytes_are_written_and_read_where_they_belong", 1) else { return };
         let mut file = tempfile::tempfile().unwrap();
         assert_eq!(ring.write_at(file.as_fd(), b"other", 3).unwrap(), 5);
         assert_eq!(ring.write_at(file.as_fd(), b"one", 0).unwrap(), 3);
@@ -185,7 +185,8 @@ mod tests {
 
     #[test]
     fn the_error_of_an_operation_is_the_kernels_and_the_ring_stays_usable() {
-        let Some(mut ring) = ring(1) else { return };
+        const TEST: &str = "the_error_of_an_operation_is_the_kernels_and_the_ring_stays_usable";
+        let Some(mut ring) = ring(TEST, 1) else { return };
         let read_only = File::open("/proc/self/status").unwrap();
         let error = ring.write_at(read_only.as_fd(), b"x", 0).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EBADF));
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn many_are_in_flight_and_each_ends_once() {
-        let Some(mut ring) = ring(8) else { return };
+        let Some(mut ring) = ring("many_are_in_flight_and_each_ends_once", 8) else { return };
         let file = tempfile::tempfile().unwrap();
         let mut memory = vec![0; 8 * 512];
         let mut buffers: Vec<_> = memory.chunks_exact_mut(512).collect();

@@ -1,18 +1,17 @@
 //! Runs on containerd: measured, with the treatment asked for, and gone afterwards, also when interrupted.
 
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::Stdio;
 
 use ::dunnage::outcome::FailureClass;
 use ::dunnage::plan::Cell;
-use ::dunnage::record::{self, Cause, Recorded};
+use ::dunnage::record::{Cause, Recorded};
 use tempfile::TempDir;
 
+use crate::containerd::{recorded, script, turn};
 use crate::dunnage::{Dunnage, Ran};
 use crate::left::{self, containerd};
-use crate::support::{Need, lacks, skip};
-use crate::{recorded, script, turn};
+use crate::running::Running;
+use crate::support::{Need, Sweeps, lacks, skip};
 
 /// The values of a metric, over all cells of the experiment and the subject.
 fn values(run: &Recorded, experiment: &str, subject: &str, metric: &str) -> Vec<f64> {
@@ -139,23 +138,15 @@ fn what_a_client_of_containerd_forgets_is_noticed() {
     }
 }
 
-/// Stops a run with this signal after this many lines of events.
-fn broken_off(dunnage: &Dunnage, signal: i32, lines: usize) -> String {
-    let arguments =
-        "run start lifecycle exec -s containerd --rounds 50 --set prestate=primed --events json -o DIR";
-    let mut child =
-        dunnage.command(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
-    let events = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-    assert_eq!(events.take(lines).filter(|line| line.is_ok()).count(), lines);
-    // Somewhere in the next cell.
-    std::thread::sleep(std::time::Duration::from_millis(40 * lines as u64));
-    // SAFETY: signals a child that has not been waited for.
-    unsafe { libc::kill(child.id() as i32, signal) };
-    let status = child.wait().expect("it ends");
-    assert!(signal == libc::SIGKILL || status.code() == Some(5), "{status}");
-    record::load(&dunnage.directory()).expect("a run directory").run
+/// In the first cell of this experiment that begins.
+fn living<'a>(dunnage: &'a Dunnage, experiment: &str) -> Running<'a> {
+    let arguments = "run start lifecycle exec -s containerd --rounds 50 --set prestate=primed -o DIR";
+    let mut run = Running::start(dunnage, arguments);
+    run.await_event(&["\"cell begins\"", experiment]);
+    run
 }
 
+/// Each is sent while something of the run is in containerd or on the machine.
 #[test]
 fn a_stopped_or_killed_run_of_containerd_leaves_nothing() {
     const TEST: &str = "a_stopped_or_killed_run_of_containerd_leaves_nothing";
@@ -163,13 +154,22 @@ fn a_stopped_or_killed_run_of_containerd_leaves_nothing() {
         return;
     }
     let _turn = turn();
-    for (signal, lines) in [(libc::SIGINT, 3), (libc::SIGINT, 5), (libc::SIGKILL, 4), (libc::SIGKILL, 7)] {
+    let _sweeps = Sweeps::begin();
+    let moments = [
+        ("\"start\"", libc::SIGINT),
+        ("\"lifecycle\"", libc::SIGINT),
+        ("\"lifecycle\"", libc::SIGKILL),
+        ("\"exec\"", libc::SIGKILL),
+    ];
+    for (experiment, signal) in moments {
         let dunnage = Dunnage::new();
-        let run = broken_off(&dunnage, signal, lines);
+        let (run, status) = living(&dunnage, experiment).signal_with(signal, left::of_run);
+        assert!(signal == libc::SIGKILL || status.code() == Some(5), "{status}");
         let Some(swept) = swept_alone(TEST, &dunnage) else { return };
         assert_eq!(swept.code, 0, "{swept}");
-        assert_eq!(left::of_run(&run), Vec::<String>::new(), "signal {signal}: {swept}");
-        assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new(), "signal {signal}: {swept}");
+        assert_eq!(left::of_run(&run), Vec::<String>::new(), "{experiment}, signal {signal}: {swept}");
+        let rest = dunnage.left_in_state();
+        assert_eq!(rest, Vec::<PathBuf>::new(), "{experiment}, signal {signal}: {swept}");
         assert_namespace_gone(&swept.to_string());
     }
 }
@@ -224,7 +224,8 @@ impl Foreign {
 
 impl Drop for Foreign {
     fn drop(&mut self) {
-        containerd::asked(self.socket, &["containers", "delete", &self.name]);
+        let words = ["--address", self.socket, "--namespace", "dunnage", "containers", "delete", &self.name];
+        left::tried("ctr", &words);
     }
 }
 

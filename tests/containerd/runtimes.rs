@@ -1,8 +1,8 @@
 //! youki and gVisor's runsc from bundles.
 
+use crate::containerd::{recorded, turn};
 use crate::dunnage::Dunnage;
 use crate::support::{Need, lacks};
-use crate::{recorded, turn};
 
 fn starts(runtime: &str) {
     let _turn = turn();

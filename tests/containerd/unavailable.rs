@@ -3,9 +3,9 @@
 
 use tempfile::TempDir;
 
+use crate::containerd::{script, turn};
 use crate::dunnage::{Dunnage, Ran};
 use crate::support::{Need, lacks};
-use crate::{script, turn};
 
 fn unavailable(dunnage: &Dunnage, subject: &str) -> Ran {
     let ran = dunnage.run(&format!("run start -s bare -s {subject} --rounds 1 -o DIR"));

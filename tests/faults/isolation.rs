@@ -9,7 +9,7 @@ use dunnage::record;
 use tempfile::TempDir;
 
 use crate::dunnage::Dunnage;
-use crate::engines::{assert_all_failed, assert_nothing_left, real, script};
+use crate::faults::engines::{assert_all_failed, assert_nothing_left, real, script};
 use crate::support::{Need, lacks};
 
 /// What a runtime leaves out, in shell, and the message. `edit` changes the bundle's `config.json`.

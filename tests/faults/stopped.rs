@@ -8,9 +8,10 @@ use dunnage::record;
 
 use crate::dunnage::{Dunnage, Ran};
 use crate::left;
+use crate::running::until;
 use crate::support::{Need, lacks};
 
-/// Sends the signal `times` times after this many lines of events.
+/// Sends the signal `times` times after this many lines of events, again when the one before was received.
 fn stopped(dunnage: &Dunnage, subjects: &str, signal: i32, lines: usize, times: usize) -> Ran {
     let arguments = format!("run start {subjects} --rounds 200 --events json -o DIR");
     let mut command = dunnage.command(&arguments);
@@ -23,7 +24,7 @@ fn stopped(dunnage: &Dunnage, subjects: &str, signal: i32, lines: usize, times: 
     }
     for _ in 0..times {
         send(&child, signal);
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        until("the signal is received", || !is_pending(&child, signal));
     }
     let mut stdout = String::new();
     events.read_to_string(&mut stdout).expect("text");
@@ -34,6 +35,22 @@ fn stopped(dunnage: &Dunnage, subjects: &str, signal: i32, lines: usize, times: 
 fn send(child: &Child, signal: i32) {
     // SAFETY: signals a child that has not been waited for.
     unsafe { libc::kill(child.id() as i32, signal) };
+}
+
+/// Whether a signal to the process waits to be received.
+fn is_pending(child: &Child, signal: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+    // One that ended receives nothing more.
+    pending.is_some_and(|set| u64::from_str_radix(set.trim(), 16).unwrap() & 1 << (signal - 1) != 0)
+}
+
+/// Whether a process with this command line runs.
+fn runs(words: &[&str]) -> bool {
+    let line: String = words.iter().map(|word| format!("{word}\0")).collect();
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.into_iter().any(|found| found == line.as_bytes())
 }
 
 fn nothing_is_left(dunnage: &Dunnage, ran: &Ran) {
@@ -51,7 +68,8 @@ fn nothing_is_left(dunnage: &Dunnage, ran: &Ran) {
 #[test]
 fn ctrl_c_ends_a_run_of_bare_and_floor() {
     let dunnage = Dunnage::new();
-    let subjects = if Need::Root.ready().is_ok() { "-s bare -s floor" } else { "-s bare" };
+    let lacks_floor = lacks("ctrl_c_ends_a_run_of_bare_and_floor", Need::Root);
+    let subjects = if lacks_floor { "-s bare" } else { "-s bare -s floor" };
     for (signal, lines) in [(libc::SIGINT, 30), (libc::SIGTERM, 31), (libc::SIGHUP, 1)] {
         nothing_is_left(&dunnage, &stopped(&dunnage, subjects, signal, lines, 1));
         std::fs::remove_dir_all(dunnage.directory()).expect("the run");
@@ -155,13 +173,15 @@ fn ctrl_c_while_an_engine_is_asked_what_it_is_ends_the_run() {
 fn a_launch_during_which_dunnage_was_stopped_does_not_count() {
     let dunnage = Dunnage::new();
     let mut command = dunnage.command("run command -s bare --rounds 4 --events json -o DIR");
-    command.args(["--cmd", "sleep 0.6"]);
+    // No other process has this command line.
+    let seconds = format!("0.8{:07}", std::process::id());
+    command.args(["--cmd", &format!("sleep {seconds}")]);
     let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
     let mut events = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
     let is_second = |line: &String| line.contains("\"round begins\"") && line.contains("\"round\":2");
     events.by_ref().find(is_second).expect("a second round");
     events.by_ref().find(|line| line.contains("\"cell begins\"")).expect("a cell");
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    until("the command runs", || runs(&["sleep", &seconds]));
     send(&child, libc::SIGSTOP);
     std::thread::sleep(std::time::Duration::from_secs(2));
     send(&child, libc::SIGCONT);

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::files::{done_of, probe, room};
 use crate::support::{Need, lacks};
-use crate::{done_of, has_uring, probe, room};
 
 /// The system calls of an order, a line each, from the first that names the place.
 fn calls(order: &str, place: &Path) -> Vec<String> {
@@ -83,10 +83,10 @@ fn every_append_is_one_write_and_one_sync() {
 #[test]
 fn uring_needs_one_call_for_a_block_and_fewer_at_a_depth() {
     const TEST: &str = "uring_needs_one_call_for_a_block_and_fewer_at_a_depth";
-    let room = room();
-    if lacks(TEST, Need::Strace) || !has_uring(TEST, room.path()) {
+    if lacks(TEST, Need::Strace) || lacks(TEST, Need::IoUring) {
         return;
     }
+    let room = room();
     let made = calls("write PLACE/a 1048576 2 65536 synced uring", room.path());
     assert_eq!((count(&made, "io_uring_setup"), count(&made, "fsync"), count(&made, "pwrite64")), (1, 2, 0));
     assert_eq!(count(&made, "io_uring_enter"), 32);
@@ -102,7 +102,7 @@ fn single_operations_make_the_calls_that_they_name() {
         return;
     }
     let room = room();
-    crate::ask("prepare PLACE/a 0:100000 1:100000", room.path());
+    crate::files::ask("prepare PLACE/a 0:100000 1:100000", room.path());
     let modify = calls("modify PLACE/a/0", room.path());
     assert_eq!((count(&modify, "pwrite64"), count(&modify, "fsync")), (1, 1));
     assert!(opened(&modify, "/a/0")[0].contains("O_RDWR"));

@@ -1,15 +1,12 @@
 //! The orders in containers, through their channel.
 
-#[path = "../support/dunnage.rs"]
-mod dunnage;
-
 use std::path::Path;
 
+use crate::dunnage::Dunnage;
 use ::dunnage::outcome::{Abort, FailureClass};
 use ::dunnage::subject::{self, Container, ContainerRequest, Resident, RunContext, Spec, Work, pair::result};
 use ::dunnage::sys::signals::Interrupts;
 use ::dunnage::units::Nanos;
-use dunnage::Dunnage;
 
 use crate::support::{Need, lacks};
 
@@ -59,7 +56,7 @@ fn works(text: &str, place: &str) {
 
 #[test]
 fn a_process_on_the_host_carries_out_orders() {
-    let room = crate::room();
+    let room = crate::files::room();
     works("bare", &room.path().join("own").to_string_lossy());
 }
 

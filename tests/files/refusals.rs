@@ -10,8 +10,8 @@ use dunnage::outcome::{Failure, FailureClass};
 use dunnage::sys::seccomp::{Profile, compile};
 use serde_json::json;
 
+use crate::files::{ask, done_of, failure, probe, room};
 use crate::support::{Need, lacks};
-use crate::{ask, done_of, failure, probe, room};
 
 /// The failure of an order on a filesystem that is mounted on the place in a namespace of its own, and what is there
 /// afterwards.

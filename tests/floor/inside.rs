@@ -11,17 +11,17 @@ use dunnage::sys::container::{
 };
 use dunnage::sys::raw;
 
-use crate::place::{
-    Place, alone, as_root, copy_with_libraries, message_of, one_test, own_namespaces,
-    own_namespaces_of_children, run, skipped, spec_in,
+use crate::floor::place::{
+    Place, again_without_rights, as_root, copy_with_libraries, message_of, own_namespaces,
+    own_namespaces_of_children, run, spec_in,
 };
+use crate::support::{Need, itself, skip};
 
 #[test]
 fn the_inside_is_what_docker_makes() {
     if !as_root("the_inside_is_what_docker_makes") {
         return;
     }
-    let _turn = alone();
     let place = Place::new();
     is_what_docker_makes(&place, place.spec());
     // Namespaces one by one, with the clock read between the pieces.
@@ -75,19 +75,16 @@ fn files_mounts_and_host_name_are_dockers() {
     if !as_root(test) {
         return;
     }
-    let _turn = alone();
     let place = Place::new();
     let rootfs = place.top.path().join("rootfs");
     let programs = ["/bin/sh", "/bin/cat", "/bin/ls", "/bin/touch", "/bin/mkdir"];
-    if !programs.iter().all(|program| copy_with_libraries(program, &rootfs)) {
-        return skipped(test, "a shell to copy", "ldd cannot tell its libraries");
-    }
+    programs.iter().for_each(|program| copy_with_libraries(program, &rootfs));
     let script = "cd /proc; cat sys/kernel/hostname self/mountinfo; ls -l /dev; echo \"flags $(cat /sys/class/net/lo/flags)\"; \
                   echo \"keys <$(cat keys)>\"; touch /written; mkdir -p /a/b; \
                   set -- self/fd/*; echo \"fds $*\"; (echo 1 > /proc/sys/kernel/panic) 2>/dev/null || echo read-only";
     for mounts in [Mounts::Mount, Mounts::Fsmount, Mounts::OpenTree] {
         if let Some(why) = mounts.lacking() {
-            skipped(test, &format!("{mounts:?}"), why);
+            skip(&format!("{test} ({mounts:?})"), Need::Kernel, why);
             continue;
         }
         let arguments = ["-c", script].map(Into::into).into();
@@ -129,7 +126,6 @@ fn pieces_can_be_left_out() {
     if !as_root("pieces_can_be_left_out") {
         return;
     }
-    let _turn = alone();
     let place = Place::new();
     let own = own_namespaces();
     let inside = |pieces: Pieces, program: &Path| {
@@ -169,23 +165,26 @@ fn every_division_of_the_cgroup_hierarchies_will_do() {
     if !as_root(test) {
         return;
     }
-    let _turn = alone();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let only_second = "umount -R /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup";
     let only_first = "umount /sys/fs/cgroup/unified";
     for (mode, change) in [("v2", only_second), ("v1", only_first), ("none", "umount -R /sys/fs/cgroup")] {
-        let script = format!("{{ {change}; }} || exit 77; exec \"$@\"");
+        if mode == "v1" && !mounts.contains(" /sys/fs/cgroup/unified ") {
+            skip(
+                &format!("{test} ({mode})"),
+                Need::Cgroup,
+                "only a hybrid host can become one without version 2",
+            );
+            continue;
+        }
+        let script = format!("{change} && exec \"$@\"");
         let output = Command::new("unshare")
             .args(["--mount", "sh", "-c", &script, "sh"])
-            .args(one_test("inside", "the_inside_is_what_docker_makes"))
-            .output();
-        match output {
-            Ok(output) if output.status.success() => {}
-            Ok(output) if output.status.code() == Some(77) => {
-                skipped(test, mode, &String::from_utf8_lossy(&output.stderr))
-            }
-            Ok(output) => panic!("{mode}: {}", String::from_utf8_lossy(&output.stdout)),
-            Err(error) => skipped(test, "unshare", &error.to_string()),
-        }
+            .args(itself::words(&itself::path_of(the_inside_is_what_docker_makes)))
+            .output()
+            .expect("unshare is there");
+        println!("{mode}");
+        itself::passed(&output);
     }
 }
 
@@ -198,34 +197,15 @@ fn an_ordinary_user_needs_no_engine_either() {
         return rootless(Path::new(&top));
     }
     if let Err(reason) = user_namespaces() {
-        return skipped(test, "user namespaces", &reason.to_string());
+        return skip(test, Need::Userns, &reason.to_string());
     }
-    let _turn = alone();
     let place = Place::new();
     if !is_privileged() {
         return rootless(place.top.path());
     }
-    let copy = place.top.path().join("test");
-    fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
     let scratch = place.top.path().join("scratch");
     std::os::unix::fs::chown(&scratch, Some(65534), Some(65534)).unwrap();
-    let output = Command::new("setpriv")
-        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
-        .arg(&copy)
-        .args(["--exact", "--nocapture", "inside::an_ordinary_user_needs_no_engine_either"])
-        .env(INNER, place.top.path())
-        .output();
-    match output {
-        Ok(output) => {
-            println!(
-                "{}{}",
-                String::from_utf8_lossy(&output.stdout),
-                String::from_utf8_lossy(&output.stderr)
-            );
-            assert!(output.status.success());
-        }
-        Err(error) => skipped(test, "setpriv", &error.to_string()),
-    }
+    again_without_rights(place.top.path(), INNER);
     assert_eq!(fs::read_dir(&scratch).unwrap().count(), 0);
 }
 

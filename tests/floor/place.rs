@@ -5,7 +5,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dunnage::probe::message::{self, Message};
 use dunnage::sys::cgroup::CgroupPlan;
@@ -14,17 +13,9 @@ use dunnage::sys::signals::Interrupts;
 use dunnage::sys::spawn::Status;
 use dunnage::units::Nanos;
 
+use crate::support::{Need, itself, skip};
+
 pub const PATIENCE: Nanos = Nanos::from_millis(10_000);
-
-/// The tests look at what the whole process leaves, so one runs at a time.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub fn skipped(test: &str, need: &str, reason: &str) {
-    println!("skipped: {test}: {need}: {reason}");
-}
 
 /// An image and a scratch directory, in a temporary directory that all users can enter.
 pub struct Place {
@@ -131,31 +122,39 @@ pub fn mounts() -> Vec<String> {
         .collect()
 }
 
-/// Whether this machine lets the tests make what root makes; prints why not.
+/// Whether this machine lets the tests make what root makes; otherwise the skip is reported.
 pub fn as_root(test: &str) -> bool {
     if !is_privileged() {
-        skipped(test, "root", "CAP_SYS_ADMIN is missing");
+        skip(test, Need::Root, "CAP_SYS_ADMIN is missing");
     }
     is_privileged()
 }
 
-/// Copies a program of the host with its libraries into an image; returns whether it has any.
-pub fn copy_with_libraries(program: &str, rootfs: &Path) -> bool {
-    let Ok(output) = Command::new("ldd").arg(program).output() else { return false };
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+/// Copies a program of the host with its libraries into an image.
+pub fn copy_with_libraries(program: &str, rootfs: &Path) {
+    let output = Command::new("ldd").arg(program).output().expect("ldd is there");
+    assert!(output.status.success(), "ldd {program}: {}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
     let libraries = text.split_whitespace().filter(|word| word.starts_with('/'));
-    output.status.success()
-        && libraries.chain([program]).all(|file| {
-            let target = rootfs.join(&file[1..]);
-            fs::create_dir_all(target.parent().unwrap()).is_ok() && fs::copy(file, target).is_ok()
-        })
+    for file in libraries.chain([program]) {
+        let target = rootfs.join(&file[1..]);
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        fs::copy(file, target).unwrap();
+    }
 }
 
-/// The test executable, with arguments that run one of its tests in another process.
-pub fn one_test(module: &str, test: &str) -> [String; 3] {
-    [
-        std::env::current_exe().unwrap().to_str().unwrap().to_owned(),
-        "--exact".into(),
-        format!("{module}::{test}"),
-    ]
+/// Runs the running test again as a user without rights, from a copy in `top`, which that user can read.
+pub fn again_without_rights(top: &Path, variable: &str) {
+    const NOBODY: &str = "65534";
+    let [own, words @ ..] = itself::words(&itself::path());
+    let copy = top.join("test");
+    fs::copy(own, &copy).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]).arg(&copy).args(words);
+    // That user cannot write to a list of skips that is root's; and here nothing may be skipped.
+    let output = command.env(variable, top).env_remove("DUNNAGE_TEST_SKIPS").output();
+    let output = output.expect("setpriv is there");
+    itself::passed(&output);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(!complaint.contains("skipped: "), "{complaint}");
 }

@@ -10,16 +10,15 @@ use dunnage::sys::cgroup::CgroupPlan;
 use dunnage::sys::container::{LaunchError, LaunchFailed, Piece, Pieces, Spec, prepare, undo};
 use dunnage::sys::pidfd;
 
-use crate::place::{
-    Place, alone, as_root, copy_with_libraries, message_of, mounts, one_test, run, skipped, spec_in,
-};
+use crate::floor::place::{Place, as_root, copy_with_libraries, message_of, mounts, run, spec_in};
+use crate::support::{Need, itself, lacks};
 
 #[test]
 fn a_launch_that_fails_names_its_step_and_leaves_nothing() {
-    if !as_root("a_launch_that_fails_names_its_step_and_leaves_nothing") {
+    const TEST: &str = "a_launch_that_fails_names_its_step_and_leaves_nothing";
+    if !as_root(TEST) {
         return;
     }
-    let _turn = alone();
     let place = Place::new();
     let refused = |spec: Spec| -> LaunchFailed {
         let failed = prepare(spec).unwrap().launch("floor-test-refused").unwrap_err();
@@ -48,7 +47,8 @@ fn a_launch_that_fails_names_its_step_and_leaves_nothing() {
     assert_eq!((step(filter)).0, "install seccomp filter");
 
     let mut cgroups = place.cgroups.clone();
-    if let Some(last) = cgroups.places.last_mut() {
+    if !lacks(TEST, Need::Cgroup) {
+        let last = cgroups.places.last_mut().expect("a hierarchy");
         last.parent = "/proc/nowhere/dunnage".into();
         let cgroup = refused(Spec { cgroups, ..place.spec() });
         assert_eq!((step(cgroup)).0, "create cgroup");
@@ -68,7 +68,6 @@ fn two_hundred_launches_leave_nothing() {
     if !as_root("two_hundred_launches_leave_nothing") {
         return;
     }
-    let _turn = alone();
     let place = Place::new();
     let mut prepared = prepare(place.spec()).unwrap();
     run(&mut prepared, "floor-test-first");
@@ -90,7 +89,6 @@ fn another_run_may_remove_the_shared_directories_meanwhile() {
     if !as_root("another_run_may_remove_the_shared_directories_meanwhile") {
         return;
     }
-    let _turn = alone();
     let place = Place::new();
     let mut prepared = prepare(place.spec()).unwrap();
     place.cgroups.retire().unwrap();
@@ -104,7 +102,6 @@ fn what_a_killed_maker_leaves_is_undone_from_its_name() {
     if !as_root(test) {
         return;
     }
-    let _turn = alone();
     let place = Place::new();
     let mut prepared =
         prepare(Spec { pieces: Pieces::engine().without(Piece::Pid), ..place.spec() }).unwrap();
@@ -156,20 +153,12 @@ fn a_container_dies_with_its_maker() {
         println!("\npid {}", running.child.pid);
         std::thread::park();
     }
-    let _turn = alone();
     let place = Place::new();
-    if !copy_with_libraries("/bin/sleep", &place.top.path().join("rootfs")) {
-        return skipped(test, "a sleeping program to copy", "ldd cannot tell its libraries");
-    }
-    let [program, exact, test] = one_test("remains", test);
-    let mut maker = Command::new(program)
-        .args([exact, test, "--nocapture".into()])
-        .env(MAKER, place.top.path())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    copy_with_libraries("/bin/sleep", &place.top.path().join("rootfs"));
+    let mut maker = itself::again().env(MAKER, place.top.path()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(maker.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let pid = lines.find_map(|line| line.strip_prefix("pid ")?.parse().ok()).unwrap();
+    let pid =
+        lines.find_map(|line| line.strip_prefix("pid ")?.parse().ok()).expect("it has made the container");
     let container = pidfd::open(pid).unwrap();
     maker.kill().unwrap();
     maker.wait().unwrap();

@@ -14,10 +14,10 @@ use dunnage::subject::{Access, Container, ContainerRequest, Mount, RunContext, S
 use dunnage::sys::block_device;
 
 use crate::dunnage::Dunnage;
-use crate::images::writing;
-use crate::left::said;
+use crate::handles::images::writing;
+use crate::handles::{ends, run_in, subject};
+use crate::left::{said, tried};
 use crate::support::{Need, lacks};
-use crate::{ends, run_in, subject};
 
 /// What is behind a path of this process.
 fn here(path: &Path) -> Behind {
@@ -220,9 +220,10 @@ fn podman_mounts_the_root_volatile_where_it_removes_the_container_itself() {
             .args(own)
             .args(&engine.always);
         let started = command.args([&run.place.reference, "stay"]).output().unwrap();
+        assert!(started.status.success(), "{started:?}");
         let pid = said("podman", &["inspect", "--format", "{{.State.Pid}}", &name]);
         let found = behind(pid.trim().parse().unwrap_or(0), Path::new("/"));
-        said("podman", &["rm", "--force", &name]);
+        tried("podman", &["rm", "--force", &name]);
         let found = found.unwrap_or_else(|why| panic!("{why}: {started:?}"));
         assert_eq!(found.class, class, "{own:?}: {found:?}");
         assert_eq!(found.filesystem, here("/var/lib/containers".as_ref()).filesystem);

@@ -5,8 +5,8 @@ use std::process::Command;
 use ::dunnage::outcome::{Abort, FailureClass};
 
 use crate::dunnage::{Dunnage, Ran, finished};
-use crate::support::{Need, lacks};
-use crate::{ends, named, result, run_in, service, subject, work};
+use crate::handles::{ends, named, result, run_in, service, subject, work};
+use crate::support::{Need, free_port, lacks};
 
 #[test]
 fn a_web_server_is_a_process_of_its_own_and_takes_loads() {
@@ -112,15 +112,16 @@ fn a_program_of_the_users_serves_on_every_path_and_leaves_nothing() {
     let all = [("bare", &PATHS[..1])]
         .into_iter()
         .chain(engines.into_iter().filter(has).map(|(one, paths, _)| (one, paths)));
+    let port = free_port();
     for (subject, paths) in all {
-        let (ran, rates) = serves(subject, 3217, "");
+        let (ran, rates) = serves(subject, port, "");
         assert_eq!(ran.code, 0, "{subject}: {ran}");
         assert!(rates.iter().all(|(_, rate)| *rate > 0.0), "{subject}: {rates:?}: {ran}");
         for path in paths {
             let is_it = |(line, _): &(String, f64)| line.contains(&format!("path={path};"));
             assert!(rates.iter().any(is_it), "{subject} {path}: {rates:?}: {ran}");
         }
-        let (ran, rates) = serves(subject, 3217, "--env BROKEN=1");
+        let (ran, rates) = serves(subject, port, "--env BROKEN=1");
         assert!(rates.is_empty() && ran.to_string().contains("no answer today"), "{subject}: {ran}");
     }
 }
@@ -148,9 +149,9 @@ fn a_firewall_rule_in_the_way_of_one_path_leaves_the_others_their_values() {
     if lacks(TEST, Need::Docker) {
         return;
     }
-    let dropped = Dropped(3219);
+    let dropped = Dropped(free_port());
     assert!(dropped.rule("-I"));
-    let (ran, rates) = serves("docker", 3219, "--set path=inside --set path=bridge --timeout 4");
+    let (ran, rates) = serves("docker", dropped.0, "--set path=inside --set path=bridge --timeout 4");
     assert_eq!(ran.code, 6, "{ran}");
     assert!(
         !rates.is_empty() && rates.iter().all(|(line, _)| line.contains("path=inside")),

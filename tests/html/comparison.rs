@@ -7,11 +7,11 @@ use dunnage::plan::{Ladder, Layer};
 use dunnage::record::Recorded;
 use dunnage::report::Look;
 
-use crate::in_browser::{DESK, NIGHT, PHONE, UNFOLD, kept, looks, open_page, shuts_nobody_out};
-use crate::planted::{compared, ladder, plain, run, run_of};
-use crate::scripted::{cells_of, crash, fail};
+use crate::html::in_browser::{DESK, NIGHT, PHONE, UNFOLD, kept, looks, open_page, shuts_nobody_out};
+use crate::html::{EVIL, asks_and_runs_nothing, elements};
+use crate::report::scripted::{cells_of, crash, fail};
+use crate::scripted::compare::planted::{compared, ladder, plain, run, run_of};
 use crate::support::{self, Need};
-use crate::{EVIL, asks_and_runs_nothing, elements};
 
 fn page(comparison: &Comparison) -> String {
     document::shown(comparison, "html", &Look::default()).expect("it exists")
@@ -27,7 +27,7 @@ fn slower() -> Comparison {
 fn hostile() -> Comparison {
     let side = |seed: u64| -> Recorded {
         let mut subjects = ladder();
-        subjects.push(crate::scripted::entry("podman", Layer::Engine, Ladder::AsInstalled, None));
+        subjects.push(crate::report::scripted::entry("podman", Layer::Engine, Ladder::AsInstalled, None));
         for subject in subjects.iter_mut().skip(2) {
             subject.label = format!("{EVIL}{}", subject.label);
         }

@@ -12,9 +12,9 @@ use resvg::tiny_skia::Pixmap;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::browser::{Browser, Window};
+use crate::html::browser::{Browser, Window};
+use crate::html::{asked, hostile, page, page_of, small};
 use crate::support::{self, Need};
-use crate::{asked, hostile, page, page_of, small};
 
 pub const DESK: Window = Window { width: 1280, height: 900, scheme: "light" };
 pub const NIGHT: Window = Window { scheme: "dark", ..DESK };

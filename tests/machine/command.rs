@@ -56,6 +56,12 @@ impl Drop for Image {
     }
 }
 
+/// Those of these subjects that work here; the others are reported as skips.
+pub fn at_hand(test: &str, all: &[(&'static str, Need)]) -> Vec<&'static str> {
+    let is_ready = |(name, need): &&(&str, Need)| !lacks(&format!("{test} ({name})"), *need);
+    all.iter().filter(is_ready).map(|(name, _)| *name).collect()
+}
+
 fn check(dunnage: &Dunnage, subjects: &[String], cmd: &str, more: &str) -> Ran {
     let subjects: Vec<_> = subjects.iter().map(|subject| format!("-s {subject}")).collect();
     let mut command = dunnage.command(&format!("check command {} {more}", subjects.join(" ")));
@@ -82,12 +88,8 @@ fn the_same_file(test: &str, engine: &'static str, need: Need) {
     }
     let image = Image::import(engine, test);
     let mut subjects = vec![image.of("bare"), image.of("floor"), image.of(engine)];
-    subjects.extend(
-        [("crun", Need::Crun), ("runc", Need::Runc)]
-            .iter()
-            .filter(|(_, need)| need.ready().is_ok())
-            .map(|(runtime, _)| image.of(runtime)),
-    );
+    let runtimes = at_hand(test, &[("crun", Need::Crun), ("runc", Need::Runc)]);
+    subjects.extend(runtimes.iter().map(|runtime| image.of(runtime)));
     let dunnage = Dunnage::new();
     // The second time through a mount of the file's directory, which is in no image.
     let directory = Path::new(env!("CARGO_BIN_EXE_dunnage")).parent().unwrap().display().to_string();
@@ -225,8 +227,7 @@ fn every_launch_begins_from_the_same_root() {
     }
     let image = Image::import("docker", test);
     let dunnage = Dunnage::new();
-    let runtimes = [("crun", Need::Crun), ("runc", Need::Runc), ("youki", Need::Youki)];
-    let ready = runtimes.iter().filter(|(_, need)| need.ready().is_ok()).map(|(name, _)| *name);
+    let ready = at_hand(test, &[("crun", Need::Crun), ("runc", Need::Runc), ("youki", Need::Youki)]);
     let subjects = ["bare", "floor", "docker"].into_iter().chain(ready);
     let subjects: String = subjects.map(|name| format!(" -s {}", image.of(name))).collect();
     let words = format!("run command{subjects} --rounds 2 --env DUNNAGE_STATE=/state -o DIR");
@@ -294,8 +295,7 @@ fn the_memory_of_all_processes_of_a_container_counts_together() {
     let dunnage = Dunnage::new();
     let places = ["/bin", "/lib", "/lib64", "/usr"].iter().filter(|place| Path::new(place).exists());
     let mounts: String = places.map(|place| format!(" --mount {place}:{place}:ro")).collect();
-    let engines = [("docker", Need::Docker), ("podman", Need::Podman)];
-    let ready = engines.iter().filter(|(_, need)| need.ready().is_ok()).map(|(name, _)| *name);
+    let ready = at_hand(test, &[("docker", Need::Docker), ("podman", Need::Podman)]);
     let contained: Vec<_> = ["floor", "crun"].into_iter().chain(ready).collect();
     let subjects: String = contained.iter().map(|name| format!(" -s {name}")).collect();
     let words = format!("run command -s bare{subjects} --rounds 1 --shell{mounts} -o DIR");

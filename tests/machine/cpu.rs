@@ -3,8 +3,8 @@
 
 use crate::dunnage;
 use crate::planted::{cell_of, entry, recorded, request};
-use crate::support;
 
+use crate::support::{Need, lacks};
 use ::dunnage::experiment::Weight;
 use ::dunnage::experiment::cpu::CPU;
 use ::dunnage::plan::{self, Layer};
@@ -14,7 +14,6 @@ use ::dunnage::subject::Spec;
 use ::dunnage::verdict::{Analysis, Verdict, analyse};
 use dunnage::Dunnage;
 use serde_json::Value;
-use support::{Need, lacks};
 
 const ROUNDS: usize = 20;
 /// Positions of metrics.
@@ -230,19 +229,31 @@ fn the_floor_explains_nothing_of_arithmetic() {
     assert!(analyse(&run).floor_shares.is_empty());
 }
 
-/// Runs the work on a real subject and checks every value and where it was done.
-fn works_on(test: &str, subject: &str, needs: &[Need]) {
-    if needs.iter().any(|need| lacks(test, *need)) {
-        return;
-    }
+/// Runs the work on every subject that is here, and checks every value and where it was done.
+#[test]
+fn it_works_on_every_subject() {
+    const TEST: &str = "it_works_on_every_subject";
+    let all = [
+        ("floor", [Need::Root, Need::Cgroup]),
+        ("runc", [Need::Root, Need::Runc]),
+        ("crun", [Need::Root, Need::Crun]),
+        ("docker", [Need::Docker; 2]),
+        ("podman", [Need::Podman; 2]),
+    ];
+    let here = all.iter().filter(|(_, needs)| !needs.iter().any(|need| lacks(TEST, *need)));
+    let subjects: Vec<&str> = ["bare"].into_iter().chain(here.map(|(name, _)| *name)).collect();
     let dunnage = Dunnage::new();
-    let ran = dunnage
-        .run(&format!("run cpu -s bare -s {subject} --set passes=30 --set fixed=30 --rounds 1 -o DIR"));
+    let named: String = subjects.iter().map(|name| format!(" -s {name}")).collect();
+    let ran = dunnage.run(&format!("run cpu{named} --set passes=30 --set fixed=30 --rounds 1 -o DIR"));
     assert_eq!(ran.code, 0, "{ran}");
+    let plan = ::dunnage::record::load(&dunnage.directory()).expect("a run directory").plan;
     let lines = std::fs::read_to_string(dunnage.directory().join("samples.jsonl")).expect("samples");
     let samples: Vec<Value> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let measured: Vec<&Value> = samples.iter().filter(|one| one.get("series").is_some()).collect();
-    assert!(measured.len() >= 3, "{lines}");
+    let label = |sample: &Value| plan.entry(sample["cell"].as_u64().expect("a cell") as usize).label.clone();
+    for subject in subjects {
+        assert!(measured.iter().any(|sample| label(sample) == subject), "{subject}: {lines}");
+    }
     let counter = |sample: &Value, name: &str| sample["counters"][name].as_i64();
     let cpus = std::thread::available_parallelism().map_or(1, usize::from) as i64;
     for sample in &measured {
@@ -259,29 +270,4 @@ fn works_on(test: &str, subject: &str, needs: &[Need]) {
         }
     }
     assert_eq!(dunnage.left_in_state(), [""; 0].map(std::path::PathBuf::from));
-}
-
-#[test]
-fn it_works_on_the_floor() {
-    works_on("it_works_on_the_floor", "floor", &[Need::Root]);
-}
-
-#[test]
-fn it_works_on_runc() {
-    works_on("it_works_on_runc", "runc", &[Need::Root, Need::Runc]);
-}
-
-#[test]
-fn it_works_on_crun() {
-    works_on("it_works_on_crun", "crun", &[Need::Root, Need::Crun]);
-}
-
-#[test]
-fn it_works_on_docker() {
-    works_on("it_works_on_docker", "docker", &[Need::Docker]);
-}
-
-#[test]
-fn it_works_on_podman() {
-    works_on("it_works_on_podman", "podman", &[Need::Podman]);
 }

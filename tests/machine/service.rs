@@ -5,20 +5,18 @@
 use std::net::TcpListener;
 use std::path::PathBuf;
 
-use crate::command::values;
 use crate::dunnage::{Dunnage, Ran, finished};
 use crate::left;
-use crate::support::{Need, lacks};
+use crate::machine::command::{at_hand, values};
+use crate::support::{Need, free_port, lacks};
 
 /// What a container needs to run the host's programs.
 const HOST: &str = "--mount /usr:/usr:ro --mount /lib:/lib:ro --mount /lib64:/lib64:ro";
 /// How long the service sleeps before it gets ready, in seconds.
 const SLEEP: f64 = 0.4;
-
-/// A free port of the host.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
+/// The longest time between two tries of a port, in seconds and as a part of the time so far.
+const STEP: f64 = 0.001;
+const PART: f64 = 0.005;
 
 /// A service that sleeps, then listens on this port, sleeps as long again, and then says so; it leaves a
 /// child behind.
@@ -31,8 +29,21 @@ fn service(port: u16) -> String {
     format!("/usr/bin/perl -MIO::Socket::INET -e '{lines}'")
 }
 
-/// Subjects that run it, of those that are available here.
-fn subjects() -> Vec<&'static str> {
+/// A service that writes the time right before and right after it listens into a file in this directory, which is at the same
+/// place inside.
+fn noting_service(port: u16, directory: &str) -> String {
+    let lines = format!(
+        "select undef, undef, undef, {SLEEP}; my $before = clock_gettime(CLOCK_MONOTONIC); \
+         $own = IO::Socket::INET->new(Listen => 5, LocalPort => {port}, ReuseAddr => 1) or die $@; \
+         my $after = clock_gettime(CLOCK_MONOTONIC); open my $file, q(>>), q({directory}/times) or die $!; \
+         printf $file qq(%.9f %.9f\\n), $before, $after; close $file; sleep 99"
+    );
+    let modules = "-MIO::Socket::INET -MTime::HiRes=clock_gettime,CLOCK_MONOTONIC";
+    format!("/usr/bin/perl {modules} -e '{lines}'")
+}
+
+/// Subjects that run it, of those that are available here; the others are reported as skips.
+fn subjects(test: &str) -> Vec<&'static str> {
     let all = [
         ("crun", Need::Crun),
         ("runc", Need::Runc),
@@ -44,8 +55,7 @@ fn subjects() -> Vec<&'static str> {
         ("podman", Need::Podman),
         ("containerd", Need::Containerd),
     ];
-    let ready = all.into_iter().filter(|(_, need)| need.ready().is_ok()).map(|(name, _)| name);
-    ["bare", "floor"].into_iter().chain(ready).collect()
+    ["bare", "floor"].into_iter().chain(at_hand(test, &all)).collect()
 }
 
 fn asked(dunnage: &Dunnage, words: &str, cmd: &str, ready: &str) -> Ran {
@@ -56,8 +66,8 @@ fn asked(dunnage: &Dunnage, words: &str, cmd: &str, ready: &str) -> Ran {
 fn nothing_is_left(dunnage: &Dunnage, port: u16) {
     assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
     let label = format!("label=dunnage.state={}", dunnage.state().display());
-    for engine in ["docker", "podman"] {
-        assert_eq!(left::said(engine, &["ps", "--all", "--filter", &label, "-q"]).trim(), "");
+    for engine in left::ENGINES {
+        assert_eq!(left::listed(engine, &["ps", "--all", "--filter", &label, "-q"]).trim(), "");
     }
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|one| std::fs::read(one.path().join("cmdline")).ok());
@@ -67,9 +77,11 @@ fn nothing_is_left(dunnage: &Dunnage, port: u16) {
 
 #[test]
 fn a_service_is_ready_no_sooner_than_it_gets_ready() {
-    if lacks("a_service_is_ready_no_sooner_than_it_gets_ready", Need::Root) {
+    let test = "a_service_is_ready_no_sooner_than_it_gets_ready";
+    if lacks(test, Need::Root) {
         return;
     }
+    let all = subjects(test);
     let port = free_port();
     let dunnage = Dunnage::new();
     let (at_port, in_log) = (format!("port {port}"), "log ^is ready,.*last$".to_owned());
@@ -79,8 +91,7 @@ fn a_service_is_ready_no_sooner_than_it_gets_ready() {
         (&in_log, 2.0 * SLEEP, "exec", "DIR-3"),
     ] {
         // An entry reads the same output; a runtime and an engine represent the others.
-        let own =
-            subjects().into_iter().filter(|name| mode == "run" || ["bare", "crun", "docker"].contains(name));
+        let own = all.iter().filter(|name| mode == "run" || ["bare", "crun", "docker"].contains(*name));
         let subjects: String = own.map(|name| format!(" -s {name}")).collect();
         let words = format!("run command{subjects} {HOST} --mode {mode} --rounds 1 -o {place}");
         let ran = asked(&dunnage, &words, &service(port), ready);
@@ -90,12 +101,57 @@ fn a_service_is_ready_no_sooner_than_it_gets_ready() {
         // A shared machine may delay a start; the bound is far away.
         assert!(found.iter().all(|(_, ready)| (slept..slept + 20.0).contains(ready)), "{found:?}");
         let (starts, rests) = (values(&dunnage, place, "start"), values(&dunnage, place, "beyond_start"));
+        assert_eq!((starts.len(), rests.len()), (found.len(), found.len()), "{starts:?} {rests:?}");
         assert!(rests.iter().all(|(_, rest)| *rest >= slept), "{rests:?}");
-        for ((ready, start), rest) in found.iter().zip(&starts).zip(&rests) {
-            assert!((ready.1 - start.1 - rest.1).abs() < 1e-6, "{ready:?} {start:?} {rest:?}");
+        // It sleeps after it was started, so its sleep is in no start.
+        for (ready, start) in found.iter().zip(&starts) {
+            assert!(ready.0 == start.0 && start.1 > 0.0, "{ready:?} {start:?}");
+            assert!(start.1 + slept <= ready.1, "{ready:?} {start:?}");
         }
         nothing_is_left(&dunnage, port);
     }
+}
+
+/// By the service's own clock, which is the host's.
+#[test]
+fn a_port_is_seen_no_sooner_than_it_is_open_and_at_the_next_try() {
+    let test = "a_port_is_seen_no_sooner_than_it_is_open_and_at_the_next_try";
+    if lacks(test, Need::Root) || lacks(test, Need::Crun) {
+        return;
+    }
+    let (port, dunnage) = (free_port(), Dunnage::new());
+    let place = tempfile::Builder::new().prefix("dunnage-").tempdir_in("/var/tmp").unwrap();
+    let place = place.path().to_str().unwrap();
+    let words = format!(
+        "run command -s bare -s crun {HOST} --mount {place}:{place} --mode run --rounds 10 --no-html -o DIR"
+    );
+    let ran = asked(&dunnage, &words, &noting_service(port, place), &format!("port {port}"));
+    assert!([0, 6].contains(&ran.code), "{ran}");
+    let times = std::fs::read_to_string(format!("{place}/times")).unwrap();
+    let times: Vec<[f64; 2]> = times
+        .lines()
+        .map(|line| line.split_once(' ').unwrap())
+        .map(|(before, after)| [before, after].map(|time| time.parse().unwrap()))
+        .collect();
+    let samples = std::fs::read_to_string(dunnage.directory().join("samples.jsonl")).unwrap();
+    let stamps = samples.lines().filter_map(|line| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let stamp = |name: &str| Some(line["stamps"][name].as_u64()? as f64 / 1e9);
+        Some((stamp("spawn")?, stamp("forked")?, stamp("serving")?))
+    });
+    let (mut seen, mut at_once) = (0, 0);
+    for (spawn, forked, serving) in stamps {
+        // Each launch writes one line, and the next one sleeps first.
+        let until = serving + SLEEP / 2.0;
+        let own: Vec<_> = times.iter().filter(|[before, _]| (spawn..until).contains(before)).collect();
+        let [[before, after]] = own[..] else { panic!("{own:?} from {spawn} to {serving}: {times:?}") };
+        assert!(serving >= *before, "seen {serving}, open after {before}");
+        seen += 1;
+        at_once += usize::from(serving <= after + STEP.max(PART * (serving - forked)));
+    }
+    // A shared machine may delay a try; tries that are further apart would see few ports in time.
+    assert!(seen >= 2 * 10 && 2 * at_once > seen, "{at_once} of {seen} in time");
+    nothing_is_left(&dunnage, port);
 }
 
 #[test]
@@ -106,7 +162,7 @@ fn a_service_that_does_not_get_ready_is_a_failure_in_its_words() {
     }
     let port = free_port();
     let dunnage = Dunnage::new();
-    let subjects: Vec<_> = subjects().into_iter().filter(|name| !name.contains(',')).collect();
+    let subjects: Vec<_> = subjects(test).into_iter().filter(|name| !name.contains(',')).collect();
     let named: String = subjects.iter().map(|name| format!(" -s {name}")).collect();
     let words = format!("check command{named} {HOST} --timeout 3");
     let perl = |lines: &str| format!("/usr/bin/perl -e '{lines}; # LocalPort => {port}'");

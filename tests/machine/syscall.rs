@@ -2,14 +2,13 @@
 //! and on engines. The bounds are true on every machine.
 
 use crate::dunnage;
-use crate::support;
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
+use crate::support::{Need, lacks};
 use dunnage::Dunnage;
 use serde_json::Value;
-use support::{Need, lacks};
 
 const CALLS: [&str; 12] = [
     "getppid",

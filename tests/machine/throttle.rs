@@ -2,15 +2,13 @@
 //! the machine, so only bounds are asserted that no load can violate: at most the quota is used, no burst is
 //! done before its CPU time has passed, a quota above one thread's demand throttles nothing.
 
-use crate::dunnage as dunnage_program;
 use crate::left;
-use crate::support;
 
+use crate::dunnage::{Dunnage, Ran};
+use crate::support::{Need, lacks};
 use dunnage::experiment::throttle::Measured;
 use dunnage::record::{self, Recorded};
 use dunnage::stats::quota::Load;
-use dunnage_program::{Dunnage, Ran};
-use support::{Need, lacks};
 
 const MS: u64 = 1_000_000;
 const PERIOD: u64 = 100 * MS;
@@ -143,7 +141,9 @@ fn other_loads_keep_the_quota_too() {
 fn without_a_quota_throttling_does_not_apply() {
     let dunnage = Dunnage::new();
     let (ran, recorded) = run(&dunnage, "-s bare --no-vary --set load=bursts");
-    for (_, measured) in samples(&recorded) {
+    let samples = samples(&recorded);
+    assert_eq!(samples.len(), 1, "{ran}");
+    for (_, measured) in samples {
         assert_eq!((measured.quota, measured.throttling), (None, None), "{ran}");
     }
     assert!(ran.stdout.contains("not applicable") && ran.stdout.contains("no quota"), "{ran}");
@@ -152,9 +152,14 @@ fn without_a_quota_throttling_does_not_apply() {
     let head = rows.next().expect("a header");
     let [metric, value] =
         ["metric", "value"].map(|name| head.iter().position(|own| *own == name).expect("the column"));
-    for row in rows {
-        assert!(row[metric] != "throttled_share" || row[value].is_empty(), "{row:?}");
-    }
+    let rows: Vec<_> = rows.collect();
+    let values = |name: &str| {
+        let own = rows.iter().filter(|row| row[metric] == name);
+        own.map(|row| row[value]).collect::<Vec<_>>()
+    };
+    assert!(values("throttled_share").iter().all(|share| share.is_empty()), "{table}");
+    // The table has the round.
+    assert!(values("burst_p50").iter().any(|time| !time.is_empty()), "{table}");
     // Nothing is shown of an interrupted round.
     let path = dunnage.directory().join("samples.jsonl");
     let lines = std::fs::read_to_string(&path).expect("samples");

@@ -212,11 +212,8 @@ fn a_step_that_is_held_up_shows_in_its_own_piece_and_in_no_other() {
     /// In seconds; any other piece takes tenths of milliseconds, or a hundred milliseconds while traced on a
     /// busy machine.
     const HELD: f64 = 0.5;
-    if lacks(TEST, Need::Root) {
+    if lacks(TEST, Need::Root) || lacks(TEST, Need::Strace) {
         return;
-    }
-    if std::process::Command::new("strace").arg("-V").output().is_err() {
-        return println!("skipped: {TEST}: strace: it is not installed");
     }
     let pieces = |call: &str| {
         let dunnage = Dunnage::new();

@@ -8,9 +8,9 @@ use dunnage::report::{Extent, Glyphs, Look, Report};
 use dunnage::stats::Rng;
 use dunnage::subject::{Layer, Need};
 
-use crate::pictures::{everything, plant, throttle};
-use crate::scripted::{cells_of, entry, full_ladder, metric, plan, plan_with, run};
-use crate::{compare, rendered, report, terminal};
+use crate::report::pictures::{everything, plant, throttle};
+use crate::report::scripted::{cells_of, entry, full_ladder, metric, plan, plan_with, run};
+use crate::report::{compare, rendered, report, terminal};
 
 /// A verb has one more line, which says where it wrote something.
 const LINES: usize = 39;

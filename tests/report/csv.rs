@@ -6,8 +6,8 @@ use dunnage::outcome::{Outcome, Sample};
 use dunnage::record::{Recorded, RoundContext, Row};
 use dunnage::report::csv;
 
-use crate::compare;
-use crate::scripted::{crash, full_ladder, plan, run, sample};
+use crate::report::compare;
+use crate::report::scripted::{crash, full_ladder, plan, run, sample};
 
 fn lines(run: &Recorded, row: &Row<'_>) -> String {
     let mut text = String::new();

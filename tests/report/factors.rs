@@ -5,8 +5,8 @@ use dunnage::record::Recorded;
 use dunnage::report::Look;
 use dunnage::subject::Layer;
 
-use crate::scripted::{cells_of, entry, plan, run};
-use crate::{compare, report};
+use crate::report::scripted::{cells_of, entry, plan, run};
+use crate::report::{compare, report};
 
 /// docker and podman, runc and crun, with and without a network, over two controls.
 pub fn factorial() -> Plan {
@@ -32,7 +32,7 @@ pub fn factorial() -> Plan {
 
 /// The page's section on factors.
 fn section(run: &Recorded) -> String {
-    let page = crate::rendered("terminal", &report(run), &Look { width: 80, ..Look::default() });
+    let page = crate::report::rendered("terminal", &report(run), &Look { width: 80, ..Look::default() });
     let from = page.find("Factors: ").expect("a section of factors");
     let to = page[from..].find("\nVerdicts\n").expect("a section after it");
     page[from..from + to].to_owned()
@@ -62,7 +62,8 @@ fn too_few_rounds_and_suspects_give_no_answer() {
     assert!(text.contains("No answer: its numbers are suspect, see suspect "), "{text}");
     assert!(text.lines().filter(|line| line.contains("  suspect ")).count() >= 7, "{text}");
     let json: serde_json::Value =
-        serde_json::from_str(&crate::rendered("json", &report(&run), &Look::default())).expect("JSON");
+        serde_json::from_str(&crate::report::rendered("json", &report(&run), &Look::default()))
+            .expect("JSON");
     let effects = json["experiments"][0]["factorial"]["effects"].as_array().expect("effects");
     let suspects = effects.iter().filter(|one| one["verdict"] == "suspect" && one["suspect"].is_u64());
     assert!(suspects.count() >= 7);

@@ -9,8 +9,8 @@ use dunnage::report::{self, Look, Rendering, Report};
 use dunnage::verdict::Verdict;
 use serde_json::Value;
 
-use crate::scripted::{full_ladder, plan, run};
-use crate::{compare, rendered as shown, report};
+use crate::report::scripted::{full_ladder, plan, run};
+use crate::report::{compare, rendered as shown, report};
 
 fn rendered(rounds: usize) -> String {
     let predicted = ["start.returned: bare < floor < crun", "start.returned: bare = docker:net=none"];
@@ -61,36 +61,6 @@ fn what_is_no_number_is_null() {
         assert!(none.is_null(), "{none}");
     }
     assert!(change.as_object().unwrap().contains_key("smallest_visible"));
-}
-
-#[test]
-fn the_documentation_names_every_field() {
-    let documentation = include_str!("../../docs/report-json.md");
-    let file: Value = serde_json::from_str(&rendered(20)).unwrap();
-    let mut names = Vec::new();
-    collect(&file, &mut names);
-    let free = ["tags", "machine", "unavailable"];
-    let missing: Vec<_> = names.iter().filter(|name| !documentation.contains(&format!("`{name}`"))).collect();
-    assert!(missing.is_empty(), "not in docs/report-json.md: {missing:?}");
-    assert!(free.iter().all(|name| documentation.contains(&format!("`{name}`"))));
-}
-
-/// The names of all fields, without those in maps with free keys.
-fn collect(value: &Value, names: &mut Vec<String>) {
-    match value {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                if !names.contains(name) {
-                    names.push(name.clone());
-                }
-                if !["tags", "machine", "unavailable"].contains(&name.as_str()) {
-                    collect(value, names);
-                }
-            }
-        }
-        Value::Array(values) => values.iter().for_each(|value| collect(value, names)),
-        _ => {}
-    }
 }
 
 #[test]

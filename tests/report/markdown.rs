@@ -6,9 +6,9 @@ use dunnage::reference::{self, beside};
 use dunnage::report::{Look, Report};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-use crate::factors::factorial;
-use crate::scripted::{cells_of, crash, fail, full_ladder, plan, run};
-use crate::{compare, rendered, report};
+use crate::report::factors::factorial;
+use crate::report::scripted::{cells_of, crash, fail, full_ladder, plan, run};
+use crate::report::{compare, rendered, report};
 
 fn shown(report: &Report) -> String {
     rendered("md", report, &Look { place: "runs/r-7".into(), ..Look::default() })

@@ -18,8 +18,8 @@ use resvg::tiny_skia::Pixmap;
 use resvg::usvg::fontdb::Database;
 use resvg::usvg::{Group, Node, Options, Rect, Tree, roxmltree};
 
-use crate::report;
-use crate::scripted::{cells_of, crash, entry, fail, full_ladder, plan, run};
+use crate::report::report;
+use crate::report::scripted::{cells_of, crash, entry, fail, full_ladder, plan, run};
 
 /// The function that makes the files of a format.
 fn files_of(name: &str) -> fn(&Report) -> anyhow::Result<Vec<File>> {

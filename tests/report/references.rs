@@ -7,9 +7,9 @@ use dunnage::report::Look;
 use dunnage::report::model::Report;
 use pulldown_cmark::{Event, Options, Parser};
 
-use crate::pictures::everything;
-use crate::report;
-use crate::scripted::{full_ladder, plan, run};
+use crate::report::pictures::everything;
+use crate::report::report;
+use crate::report::scripted::{full_ladder, plan, run};
 
 /// Only launches, so that everything has room in a comment.
 fn launches() -> Report {
@@ -23,7 +23,7 @@ fn with_references(mut report: Report) -> Report {
 }
 
 fn rendered(format: &str, report: &Report) -> String {
-    crate::rendered(format, report, &Look { width: 160, ..Look::default() })
+    crate::report::rendered(format, report, &Look { width: 160, ..Look::default() })
 }
 
 /// What a user reads: words without markup, however they are wrapped.

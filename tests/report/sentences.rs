@@ -5,9 +5,9 @@ use dunnage::report::Look;
 use dunnage::report::summary::{Topic, meanings};
 use dunnage::verdict::{ExperimentTable, analyse};
 
-use crate::pictures::everything;
-use crate::report;
-use crate::scripted::{cells_of, full_ladder, metric, plan, run};
+use crate::report::pictures::everything;
+use crate::report::report;
+use crate::report::scripted::{cells_of, full_ladder, metric, plan, run};
 
 /// Podman is alternately faster and slower in one setting, and docker's twin in the other, so that docker and
 /// docker on another runtime differ by less than docker and itself.
@@ -60,7 +60,7 @@ fn what_it_means_is_in_every_format() {
     let report = report(&run(plan(full_ladder(), 20)));
     assert!(!report.meanings.is_empty());
     for format in ["terminal", "html", "md", "json"] {
-        let text = crate::rendered(format, &report, &Look { width: 300, ..Look::default() });
+        let text = crate::report::rendered(format, &report, &Look { width: 300, ..Look::default() });
         for one in &report.meanings {
             let number =
                 one.risk.split(": ").nth(1).and_then(|told| told.split(" (").next()).expect("a number");

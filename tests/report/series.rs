@@ -6,13 +6,13 @@ use dunnage::report::{self, Rendering, Report};
 use nom_openmetrics::parser::{openmetrics, prometheus};
 use serde::Deserialize;
 
-use crate::scripted::{full_ladder, metric, plan, run};
+use crate::report::scripted::{full_ladder, metric, plan, run};
 
 /// A run of eight subjects; one label contains characters that texts escape.
 fn scripted() -> Report {
     let mut subjects = full_ladder()[..8].to_vec();
     subjects[2].label = "a \"b\"\\c".into();
-    crate::report(&run(plan(subjects, 12)))
+    crate::report::report(&run(plan(subjects, 12)))
 }
 
 fn rendered(name: &str, report: &Report) -> String {

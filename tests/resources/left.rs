@@ -4,7 +4,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+
+use crate::left::{ENGINES, listed, said};
 
 /// Everything that contains the run's name or is in its directory.
 pub fn left_of(state: &Path, run: &str) -> Vec<String> {
@@ -33,14 +34,14 @@ pub fn left_of(state: &Path, run: &str) -> Vec<String> {
         }
     }
     let label = format!("label=dunnage.run={run}");
-    for engine in ["docker", "podman"] {
+    for (engine, need) in ENGINES {
         for what in ["network", "volume"] {
-            let listed = said(engine, &[what, "ls", "--quiet", "--filter", &label]);
-            left.extend(listed.lines().map(|name| format!("{engine} {what} {name}")));
+            let found = listed((engine, need), &[what, "ls", "--quiet", "--filter", &label]);
+            left.extend(found.lines().map(|name| format!("{engine} {what} {name}")));
         }
-        let listed = said(engine, &["images", "--format", "{{.Repository}}:{{.Tag}}"]);
+        let found = listed((engine, need), &["images", "--format", "{{.Repository}}:{{.Tag}}"]);
         left.extend(
-            listed.lines().filter(|name| name.contains(run)).map(|name| format!("{engine} image {name}")),
+            found.lines().filter(|name| name.contains(run)).map(|name| format!("{engine} image {name}")),
         );
     }
     left
@@ -71,10 +72,4 @@ pub fn cgroups_of(state: &Path, run: &str) -> Vec<PathBuf> {
 fn entries(directory: &str) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
-}
-
-/// Standard output of a command; empty where it fails or is not installed.
-fn said(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-    output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -99,7 +99,7 @@ fn an_ordinary_user_cannot_become_another() {
     if support::root_ready().is_ok() {
         // Root becomes an ordinary user first: then the step is refused to the test's own child.
         let own = std::env::current_exe().unwrap();
-        let test = "identity::an_ordinary_user_cannot_become_another";
+        let test = "rootless::identity::an_ordinary_user_cannot_become_another";
         let copy = tempfile::Builder::new().prefix("dunnage-").tempdir_in("/tmp").unwrap();
         let program = copy.path().join("test");
         // By a program: a file that this process has written cannot be executed while a child of another

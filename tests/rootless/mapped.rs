@@ -7,8 +7,8 @@ use dunnage::record;
 
 use crate::dunnage::{Dunnage, Ran};
 use crate::left;
+use crate::rootless::user::{Ids, User};
 use crate::support::{Need, lacks};
-use crate::user::{Ids, User};
 
 /// Starts this subject in one round, and returns the mapping that was read back inside.
 fn mapping(dunnage: &Dunnage, subject: &str) -> (String, Ran) {
@@ -67,7 +67,12 @@ fn root_has_keep_id_where_podman_allows_it() {
     if lacks(test, Need::Podman) || lacks(test, Need::Root) {
         return;
     }
-    let ran = Dunnage::new().run("check start -s podman:userns=keep-id");
-    let is_refused = ran.stdout.contains("keep-id is only supported in rootless mode");
-    assert_eq!(ran.code, if is_refused { 4 } else { 0 }, "{ran}");
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("check start -s podman:userns=keep-id");
+    if ran.stdout.contains("keep-id is only supported in rootless mode") {
+        assert_eq!(ran.code, 4, "{ran}");
+        return;
+    }
+    let (found, ran) = mapping(&dunnage, "podman:userns=keep-id");
+    assert!(found.starts_with("0 0 "), "{found}: {ran}");
 }

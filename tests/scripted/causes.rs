@@ -12,7 +12,7 @@ use dunnage::units::Nanos;
 use dunnage::verdict::table::{ExperimentTable, Item};
 use dunnage::verdict::{Analysis, Finding, Verdict, analyse};
 
-use crate::planted::{cell_of, entry, recorded, request, rules};
+use crate::scripted::planted::{cell_of, entry, recorded, request, rules};
 
 const ROUNDS: usize = 20;
 /// The time of a call on the host, in seconds.

@@ -1,13 +1,11 @@
 //! Shells accept the completion scripts, and the scripts offer what can be typed.
 
-use crate::support;
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use crate::support::{Need, lacks};
 use dunnage::experiment;
-use support::{Need, lacks};
 
 fn printed(shell: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_dunnage"))
@@ -55,20 +53,39 @@ fn every_shell_gets_a_script_and_an_unknown_one_the_list() {
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("possible values: bash"));
 }
 
+fn accepts_its_script(shell: &str) {
+    let (_place, path) = script(shell);
+    let done = Command::new(shell).arg("-n").arg(&path).output().expect("the shell starts");
+    let complaint = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success() && complaint.is_empty(), "{shell}: {complaint}");
+    // The option has an effect.
+    fs::write(&path, "if dunnage; (\n").expect("our file");
+    let done = Command::new(shell).arg("-n").arg(&path).output().expect("the shell starts");
+    assert!(!done.status.success() && !done.stderr.is_empty(), "{shell}");
+}
+
 #[test]
-fn shells_accept_their_scripts() {
-    for (shell, need) in [("bash", Need::Bash), ("zsh", Need::Zsh), ("fish", Need::Fish)] {
-        if lacks("shells_accept_their_scripts", need) {
-            continue;
-        }
-        let (_place, path) = script(shell);
-        let done = Command::new(shell).arg("-n").arg(&path).output().expect("the shell starts");
-        assert!(
-            done.status.success() && done.stderr.is_empty(),
-            "{shell}: {}",
-            String::from_utf8_lossy(&done.stderr)
-        );
+fn bash_accepts_its_script() {
+    if lacks("bash_accepts_its_script", Need::Bash) {
+        return;
     }
+    accepts_its_script("bash");
+}
+
+#[test]
+fn zsh_accepts_its_script() {
+    if lacks("zsh_accepts_its_script", Need::Zsh) {
+        return;
+    }
+    accepts_its_script("zsh");
+}
+
+#[test]
+fn fish_accepts_its_script() {
+    if lacks("fish_accepts_its_script", Need::Fish) {
+        return;
+    }
+    accepts_its_script("fish");
 }
 
 #[test]

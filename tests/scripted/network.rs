@@ -9,7 +9,7 @@ use dunnage::verdict::analyse;
 use dunnage::verdict::table::Item;
 
 use crate::dunnage::Dunnage;
-use crate::planted::{entry, recorded, request, rules};
+use crate::scripted::planted::{entry, recorded, request, rules};
 
 const ROUNDS: usize = 16;
 /// The round trip inside, in seconds.

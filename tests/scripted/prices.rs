@@ -13,7 +13,7 @@ use dunnage::subject::Need;
 use dunnage::units::Nanos;
 use dunnage::verdict::{Analysis, Price, analyse};
 
-use crate::planted::{entry, recorded, request};
+use crate::scripted::planted::{entry, recorded, request};
 
 const ROUNDS: usize = 16;
 /// The time of an empty launch, in seconds.

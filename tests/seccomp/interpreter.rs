@@ -1,6 +1,6 @@
 //! The interpreter on programs with known meaning.
 
-use crate::interpret::{Call, Fault, check, run, run_all};
+use crate::seccomp::interpret::{Call, Fault, check, run, run_all};
 use libc::sock_filter;
 
 const fn op(code: u16, k: u32) -> sock_filter {

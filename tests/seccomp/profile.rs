@@ -1,8 +1,8 @@
 //! The profile and its compiler, without a kernel: the resulting program is well formed and means what the
 //! profile says.
 
-use crate::interpret::{Call, LONGEST, check, run};
-use crate::meaning::{Meaning, built_in};
+use crate::seccomp::interpret::{Call, LONGEST, check, run};
+use crate::seccomp::meaning::{Meaning, built_in};
 use dunnage::sys::seccomp::{ARCH_I386, ARCH_X86_64, Abi, Condition, Profile, Rule, Test, X32_BIT, compile};
 use proptest::prelude::*;
 use serde_json::{Value, json};

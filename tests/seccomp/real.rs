@@ -1,20 +1,16 @@
 //! dunnage's filter compared with docker's real one, call by call.
 
-use crate::docker::Container;
 use crate::dunnage::Dunnage;
-use crate::interpret::{Call, check, run, run_all};
-use crate::meaning::{Meaning, built_in};
+use crate::seccomp::docker::Container;
+use crate::seccomp::interpret::{Call, check, run, run_all};
+use crate::seccomp::meaning::{Meaning, built_in};
+use crate::support::Need;
 use dunnage::sys::seccomp::{ARCH_I386, ARCH_X86_64, Abi, Condition, Profile, Test, X32_BIT, compile};
 use libc::sock_filter;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 const ARCHES: [u32; 5] = [ARCH_X86_64, ARCH_I386, 0xc000_00b7, 0, u32::MAX];
-
-/// Starts a container, or prints why the test is skipped.
-fn start(test: &str, runtime: &str) -> Option<Container> {
-    Container::start(runtime).inspect_err(|why| eprintln!("skipped: {test}: {why}")).ok()
-}
 
 /// The numbers to try: all existing ones, unchanged, with the x32 bit, with the sign bit, with both; the ends
 /// of the number line; a thousand random ones.
@@ -162,14 +158,11 @@ impl Difference {
 #[test]
 fn every_verdict_is_that_of_docker_with_runc() {
     let test = "every_verdict_is_that_of_docker_with_runc";
-    let Some(container) = start(test, "runc") else {
+    let Some(container) = Container::start(test, Need::Docker, "runc") else {
         return;
     };
     let real = container.filters();
-    let Some(profile) = profile(test, &container) else {
-        return;
-    };
-    let ours = compile(&profile);
+    let ours = compile(&profile(&container));
     for filter in &real {
         check(filter).unwrap();
     }
@@ -184,13 +177,11 @@ fn every_verdict_is_that_of_docker_with_runc() {
 #[test]
 fn crun_differs_only_on_calls_newer_than_the_profile() {
     let test = "crun_differs_only_on_calls_newer_than_the_profile";
-    let Some(container) = start(test, "crun") else {
+    let Some(container) = Container::start(test, Need::DockerCrun, "crun") else {
         return;
     };
     let real = container.filters();
-    let Some(profile) = profile(test, &container) else {
-        return;
-    };
+    let profile = profile(&container);
     let ours = compile(&profile);
     report("crun", &ours, &real);
     let newest = Abi::ALL.map(|abi| profile.numbered(abi).unwrap().len() as u32 - 1 + abi.base());
@@ -219,9 +210,10 @@ fn crun_differs_only_on_calls_newer_than_the_profile() {
 #[test]
 fn the_profile_of_a_run_is_the_one_in_dockers_bundle() {
     let test = "the_profile_of_a_run_is_the_one_in_dockers_bundle";
-    let Some(config) = start(test, "runc").and_then(|container| config(test, &container)) else {
+    let Some(container) = Container::start(test, Need::Docker, "runc") else {
         return;
     };
+    let config = container.config();
     let dunnage = Dunnage::new();
     let ran = dunnage.run("run start -s floor --rounds 1 --set prestate=idle --full -o DIR");
     assert_eq!(ran.code, 0, "{ran}");
@@ -237,17 +229,8 @@ fn the_profile_of_a_run_is_the_one_in_dockers_bundle() {
     );
 }
 
-/// The bundle of a container.
-fn config(test: &str, container: &Container) -> Option<Value> {
-    let Some(path) = container.config() else {
-        eprintln!("skipped: {test}: docker's bundles are not where they are expected");
-        return None;
-    };
-    Some(serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap())
-}
-
-fn profile(test: &str, container: &Container) -> Option<Profile> {
-    Some(Profile::from_oci(&config(test, container)?["linux"]["seccomp"]).unwrap())
+fn profile(container: &Container) -> Profile {
+    Profile::from_oci(&container.config()["linux"]["seccomp"]).unwrap()
 }
 
 /// Prints lengths and the number of instructions for some calls; asserts only that dunnage's is not longer.

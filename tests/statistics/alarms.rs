@@ -2,8 +2,8 @@
 
 use dunnage::stats::{Alpha, Decision, Margin, Pairs, Rng, compare};
 
-use crate::bounds::{assert_at_least, assert_at_most};
-use crate::shapes::{LOG_NORMAL, NORMAL, Shape, series};
+use crate::statistics::bounds::{assert_at_least, assert_at_most};
+use crate::statistics::shapes::{LOG_NORMAL, NORMAL, Shape, series};
 
 /// Twenty subjects that are the baseline under other names, in rounds that share it. A family counts if any
 /// of them is reported as less or more, with a margin of zero.

@@ -2,8 +2,8 @@
 
 use dunnage::stats::{Alpha, Estimate, Pairs, Rng, Sample};
 
-use crate::bounds::{assert_at_least, assert_at_most};
-use crate::shapes::{BIMODAL, COARSE, LOG_NORMAL, NORMAL, Shape};
+use crate::statistics::bounds::{assert_at_least, assert_at_most};
+use crate::statistics::shapes::{BIMODAL, COARSE, LOG_NORMAL, NORMAL, Shape};
 
 /// The number of `trials` whose interval contains the true median, and the nominal probability.
 fn coverage(shape: &Shape, rounds: usize, trials: usize, alpha: Alpha) -> (usize, f64) {

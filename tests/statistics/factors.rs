@@ -2,8 +2,8 @@
 
 use dunnage::stats::{Alpha, Decision, Margin, Rng, effect};
 
-use crate::bounds::{assert_at_least, assert_at_most};
-use crate::power::share;
+use crate::statistics::bounds::{assert_at_least, assert_at_most};
+use crate::statistics::power::share;
 
 /// Eight combinations of three factors. Every value has its own noise of 3 %, and a round shares a load of 10
 /// %; `planted` is the additional share of a combination.

@@ -2,7 +2,7 @@
 
 use dunnage::stats::{Alpha, Decision, Margin, Pairs, Rng, compare};
 
-use crate::bounds::{assert_at_least, assert_at_most};
+use crate::statistics::bounds::{assert_at_least, assert_at_most};
 
 /// Decisions, each as one of `m`, about a subject that differs from the baseline by `effect`. Each value has
 /// its own noise of 3 %, and a whole round shares a load of 10 %.

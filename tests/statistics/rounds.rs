@@ -2,8 +2,8 @@
 
 use dunnage::stats::{Alpha, Decision, Estimate, Goal, Rng, Sample, Spread};
 
-use crate::bounds::{assert_at_least, assert_at_most};
-use crate::power::{count, decisions, share};
+use crate::statistics::bounds::{assert_at_least, assert_at_most};
+use crate::statistics::power::{count, decisions, share};
 
 /// The typical request of an undecided run decides at least half of the new runs, and a quarter of it would
 /// not.

@@ -2,8 +2,8 @@
 
 use dunnage::stats::{Alpha, Rng, Sample, shift};
 
-use crate::bounds::{assert_at_least, assert_at_most};
-use crate::shapes::{BIMODAL, COARSE, LOG_NORMAL, NORMAL};
+use crate::statistics::bounds::{assert_at_least, assert_at_most};
+use crate::statistics::shapes::{BIMODAL, COARSE, LOG_NORMAL, NORMAL};
 
 /// Two runs of the same subject: independent samples of one shape, whose shift is zero.
 fn shifts_that_hold_zero(

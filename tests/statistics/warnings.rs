@@ -2,8 +2,8 @@
 
 use dunnage::stats::{Rng, Sample, bimodal, carry_over, drift, outer_fences};
 
-use crate::bounds::{assert_at_least, assert_at_most};
-use crate::shapes::{COARSE, LOG_NORMAL, NORMAL};
+use crate::statistics::bounds::{assert_at_least, assert_at_most};
+use crate::statistics::shapes::{COARSE, LOG_NORMAL, NORMAL};
 
 #[test]
 fn drift_raises_few_false_alarms_and_finds_a_planted_one() {

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 
 pub struct Dunnage {
     place: TempDir,
+    program: PathBuf,
     environment: Vec<(String, String)>,
 }
 
@@ -30,7 +31,22 @@ impl Dunnage {
     pub fn new() -> Dunnage {
         // On a disk, like state directories; `/tmp` is in memory on many machines.
         let place = tempfile::Builder::new().prefix("dunnage-").tempdir_in("/var/tmp").expect("a directory");
-        Dunnage { place, environment: Vec::new() }
+        Dunnage { place, program: env!("CARGO_BIN_EXE_dunnage").into(), environment: Vec::new() }
+    }
+
+    /// A copy of the program that is its own build: it has an image that no other has, and the name of that image in engines.
+    pub fn of_its_own() -> (Dunnage, String) {
+        let dunnage = Dunnage::new();
+        let program = dunnage.state().with_file_name("dunnage");
+        let mut bytes = std::fs::read(&dunnage.program).expect("the program");
+        // Nothing reads what follows the end of an executable.
+        bytes.extend(dunnage.place.path().to_string_lossy().bytes());
+        std::fs::write(&program, &bytes).expect("a copy");
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&program, permissions).expect("our file");
+        std::fs::create_dir_all(dunnage.state()).expect("a directory");
+        let place = ::dunnage::session::place_in(&dunnage.state(), &bytes).expect("an image");
+        (Dunnage { program, ..dunnage }, place.reference)
     }
 
     pub fn with(mut self, variable: &str, value: &str) -> Dunnage {
@@ -55,7 +71,7 @@ impl Dunnage {
 
     /// The program with these arguments, separated by spaces, ready to start.
     pub fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_dunnage"));
+        let mut command = Command::new(&self.program);
         self.dress(&mut command);
         command.args(self.words(arguments));
         command
@@ -71,6 +87,7 @@ impl Dunnage {
     }
 
     pub fn run(&self, arguments: &str) -> Ran {
+        let _turn = arguments.starts_with("sweep").then(crate::support::Sweeps::begin);
         finished(self.command(arguments).output().expect("the program starts"))
     }
 

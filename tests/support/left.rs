@@ -2,16 +2,19 @@
 #![allow(dead_code, reason = "no test executable uses all of it")]
 
 use std::fs;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use crate::support::{Need, skip};
 
 /// Everything that contains this run's id: containers, mounts, addresses, cgroups, processes, runtimes' states.
 pub fn of_run(run: &str) -> Vec<String> {
     let name = format!("dunnage-{run}-");
     let mut left = Vec::new();
     let label = format!("label=dunnage.run={run}");
-    for engine in ["docker", "podman"] {
-        let listed = said(engine, &["ps", "--all", "--filter", &label, "--format", "{{.Names}}"]);
+    for (engine, need) in ENGINES {
+        let listed = listed((engine, need), &["ps", "--all", "--filter", &label, "--format", "{{.Names}}"]);
         left.extend(listed.lines().map(|line| format!("{engine} container {line}")));
     }
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("our mounts");
@@ -65,19 +68,28 @@ pub mod containerd {
         if !has_namespace(socket) {
             return Vec::new();
         }
-        let lists: [&[&str]; 6] = [
-            &["containers", "ls", "--quiet"],
-            &["tasks", "ls", "--quiet"],
-            &["snapshots", "--snapshotter", "overlayfs", "ls"],
-            &["snapshots", "--snapshotter", "native", "ls"],
-            &["snapshots", "--snapshotter", "erofs", "ls"],
-            &["leases", "ls", "--quiet"],
-        ];
-        let told = lists.map(|words| {
+        let lists: [&[&str]; 3] =
+            [&["containers", "ls", "--quiet"], &["tasks", "ls", "--quiet"], &["leases", "ls", "--quiet"]];
+        let mut lists = lists.map(<[&str]>::to_vec).to_vec();
+        let snapshotters = snapshotters(socket);
+        lists.extend(snapshotters.iter().map(|name| vec!["snapshots", "--snapshotter", name, "ls"]));
+        let told = lists.iter().map(|words| {
             let lines = asked(socket, words);
             lines.lines().map(|line| format!("containerd {}: {line}", words[0])).collect::<Vec<_>>()
         });
-        told.into_iter().flatten().collect()
+        told.flatten().collect()
+    }
+
+    /// The snapshotters that serve.
+    fn snapshotters(socket: &str) -> Vec<String> {
+        let plugins = asked(socket, &["plugins", "ls"]);
+        let fields = plugins.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let serves = |one: &Vec<&str>| {
+            one.first() == Some(&"io.containerd.snapshotter.v1") && one.last() == Some(&"ok")
+        };
+        let names: Vec<String> = fields.filter(serves).map(|one| one[1].to_owned()).collect();
+        assert!(!names.is_empty(), "{plugins}");
+        names
     }
 
     /// Pipes of containers with this in their names.
@@ -107,10 +119,46 @@ fn cgroups(directory: &Path, name: &str, left: &mut Vec<String>) {
     }
 }
 
-/// Standard output of a command; empty where it fails or is not installed.
+/// The engines that may hold something of a run.
+pub const ENGINES: [(&str, Need); 2] = [("docker", Need::Docker), ("podman", Need::Podman)];
+
+/// Standard output of a command; empty where it is not installed.
 pub fn said(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-    output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned())
+    answer(program, arguments).unwrap_or_else(|words| panic!("{program} {arguments:?}: {words}"))
+}
+
+/// What an engine lists; empty where it is not installed. If it answers nothing at all, that is a skip.
+pub fn listed((engine, need): (&str, Need), arguments: &[&str]) -> String {
+    let mut words = String::new();
+    // Podman fails if something of another test goes while it is listed.
+    for _ in 0..5 {
+        words = match answer(engine, arguments) {
+            Ok(listed) => return listed,
+            Err(words) => words,
+        };
+        if let Err(reason) = need.ready() {
+            skip(std::thread::current().name().unwrap_or("what is left"), need, &reason);
+            return String::new();
+        }
+    }
+    panic!("{engine} {arguments:?}: {words}")
+}
+
+/// Standard output of a command, or what it said when it failed.
+fn answer(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let output = match Command::new(program).args(arguments).stdin(Stdio::null()).output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(String::new()),
+        output => output.map_err(|error| error.to_string())?,
+    };
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}
+
+/// Runs a command that removes something after a test, and may find nothing.
+pub fn tried(program: &str, arguments: &[&str]) {
+    let _ = Command::new(program).args(arguments).stdin(Stdio::null()).output();
 }
 
 /// Things that look like dunnage's and are not, removed at the end.
@@ -118,7 +166,7 @@ pub struct Foreign {
     image: String,
     container: String,
     engines: Vec<&'static str>,
-    cgroups: Vec<&'static Path>,
+    cgroups: Vec<PathBuf>,
 }
 
 impl Foreign {
@@ -132,11 +180,10 @@ impl Foreign {
             let done = Command::new("sh").args(["-c", &script]).output().expect("sh is there");
             assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         }
-        let places = ["/sys/fs/cgroup/pids/dunnage-foreign", "/sys/fs/cgroup/dunnage-foreign"];
-        let cgroups = places.map(Path::new).into_iter().filter(|path| {
-            path.parent().is_some_and(|root| root.join("cgroup.procs").exists())
-                && fs::create_dir(path).is_ok()
-        });
+        let places = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(Path::new).into_iter();
+        let places = places.filter(|root| root.join("cgroup.procs").exists());
+        let cgroups = places.map(|root| root.join(format!("dunnage-foreign-{}", std::process::id())));
+        let cgroups = cgroups.filter(|path| fs::create_dir(path).is_ok());
         Foreign { image, container, engines, cgroups: cgroups.collect() }
     }
 
@@ -158,8 +205,8 @@ impl Foreign {
 impl Drop for Foreign {
     fn drop(&mut self) {
         for engine in &self.engines {
-            said(engine, &["rm", "--force", &self.container]);
-            said(engine, &["rmi", &self.image]);
+            tried(engine, &["rm", "--force", &self.container]);
+            tried(engine, &["rmi", &self.image]);
         }
         for path in &self.cgroups {
             let _ = fs::remove_dir(path);

@@ -8,12 +8,14 @@
 #![allow(dead_code, reason = "no test executable has all needs")]
 
 pub mod guest;
+pub mod itself;
+mod kernel;
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// What a test may need from the machine.
@@ -36,6 +38,7 @@ pub enum Need {
     Bash,
     Zsh,
     Fish,
+    Benchstat,
     Useradd,
     DropCaches,
     Guest,
@@ -49,6 +52,11 @@ pub enum Need {
     Stack,
     Script,
     Strace,
+    PerfEvents,
+    IoUring,
+    Pasta,
+    /// Another part of the kernel; the test says which.
+    Kernel,
 }
 
 impl Need {
@@ -72,6 +80,7 @@ impl Need {
             Need::Bash => "bash",
             Need::Zsh => "zsh",
             Need::Fish => "fish",
+            Need::Benchstat => "benchstat",
             Need::Useradd => "useradd",
             Need::DropCaches => "drop_caches",
             Need::Guest => "guest",
@@ -85,6 +94,10 @@ impl Need {
             Need::Stack => "stack",
             Need::Script => "script",
             Need::Strace => "strace",
+            Need::PerfEvents => "perf_events",
+            Need::IoUring => "io_uring",
+            Need::Pasta => "pasta",
+            Need::Kernel => "kernel",
         }
     }
 
@@ -112,9 +125,14 @@ impl Need {
             Need::Hyperfine | Need::Cc | Need::Groff | Need::Bash | Need::Zsh | Need::Fish | Need::Script => {
                 words(self.name(), &["--version"]).map(drop)
             }
+            Need::Benchstat => benchstat().map(drop),
             Need::Guest => guest::ready(),
             Need::Chromium => words("chromium", &["--version"]).map(drop),
             Need::Axe => axe_ready(),
+            Need::PerfEvents => kernel::perf_events_ready(),
+            Need::IoUring => kernel::io_uring_ready(),
+            Need::Pasta => pasta_ready(),
+            Need::Kernel => Ok(()),
             Need::Dockerd => words(self.name(), &["--version"]).and_then(|_| root_ready()),
             Need::Stack => stack_ready(),
             Need::Ext4 | Need::Xfs | Need::Btrfs => {
@@ -153,12 +171,74 @@ pub fn skip(test: &str, need: Need, reason: &str) {
     let required = std::env::var("DUNNAGE_TEST_REQUIRE").unwrap_or_default();
     let (need, line) = (need.name(), format!("skipped: {test}: {}: {reason}\n", need.name()));
     assert!(!required.split(',').any(|name| name == need), "`{need}` is required here: {reason}");
+    tell(&line);
+}
+
+/// Says something that belongs into the output of the whole suite, though the test passes.
+pub fn note(what: &str) {
+    tell(&format!("note: {what}\n"));
+}
+
+fn tell(line: &str) {
     eprint!("{line}");
     if let Some(path) = std::env::var_os("DUNNAGE_TEST_SKIPS") {
         let file = OpenOptions::new().append(true).create(true).open(path);
-        // One write: test executables and threads share the file.
+        // One write: threads share the file.
         file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the list of skips");
     }
+}
+
+/// Waits until no other test, in this process or another, has this one's turn, and keeps it until the value is dropped.
+pub fn turn(of: &str) -> fs::File {
+    let user = fs::metadata("/proc/self").map_or(0, |facts| facts.uid());
+    let path = std::env::temp_dir().join(format!("dunnage-tests-{of}-{user}.lock"));
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+    let file = file.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    file.lock().expect("a lock");
+    file
+}
+
+/// A port of the host that nothing uses, and that is never chosen automatically: each process begins to look elsewhere.
+pub fn free_port() -> u16 {
+    let first = 10_000 + (std::process::id() % 9_000) as u16;
+    let is_free = |port: &u16| std::net::TcpListener::bind(("0.0.0.0", *port)).is_ok();
+    (first..first + 1_000).find(is_free).expect("a free port")
+}
+
+thread_local! {
+    static SWEEPS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// The turn to sweep, which this thread may have already. A sweep also removes what a killed run of another test left, so that
+/// one takes it before its kill.
+pub struct Sweeps(Option<fs::File>);
+
+impl Sweeps {
+    pub fn begin() -> Sweeps {
+        Sweeps((!SWEEPS.replace(true)).then(|| turn("sweep")))
+    }
+}
+
+impl Drop for Sweeps {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            SWEEPS.set(false);
+        }
+    }
+}
+
+/// `benchstat` in the directories of Go's tools, or on the path. It prints no version.
+pub fn benchstat() -> Result<PathBuf, String> {
+    let variable =
+        |name: &str, below: &str| std::env::var_os(name).map(|value| PathBuf::from(value).join(below));
+    let own = [variable("GOBIN", ""), variable("GOPATH", "bin"), variable("HOME", "go/bin")];
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = own.into_iter().flatten().chain(std::env::split_paths(&path));
+    let found = places.find(|place| place.join("benchstat").is_file());
+    found.map(|place| place.join("benchstat")).ok_or(
+        "neither in Go's directories nor on the path; `go install golang.org/x/perf/cmd/benchstat@latest`"
+            .to_owned(),
+    )
 }
 
 /// Where `cargo xtask test` puts axe-core, from the root of the repository.
@@ -184,6 +264,15 @@ pub fn docker_knows(runtime: &str) -> Result<(), String> {
 
 pub fn podman_ready() -> Result<(), String> {
     words("podman", &["info"]).map(drop)
+}
+
+/// Podman has known it since 4.4, and its package does not bring it everywhere.
+pub fn pasta_ready() -> Result<(), String> {
+    words("pasta", &["--version"])?;
+    let version = words("podman", &["version", "--format", "{{.Client.Version}}"])?;
+    let mut parts = version.trim().split('.').map_while(|part| part.parse::<u32>().ok());
+    let version_is = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    (version_is >= (4, 4)).then_some(()).ok_or(format!("podman {} does not know it", version.trim()))
 }
 
 /// Where containerd may listen: the system's own socket, or that of one that dockerd started.

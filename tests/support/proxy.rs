@@ -4,17 +4,10 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
-use std::time::{Duration, Instant};
 
 /// What happens to bytes of the answer, of which the first is at this position. False closes the connection, or
 /// loses the datagram.
 pub type Harm = fn(position: usize, bytes: &mut [u8]) -> bool;
-
-/// Waits by computing, since a sleep would be late.
-pub fn wait(time: Duration) {
-    let began = Instant::now();
-    while began.elapsed() < time {}
-}
 
 /// A proxy in front of a TCP server, for as long as the test runs. Returns its address.
 pub fn tcp(server: SocketAddr, harm: Harm) -> SocketAddr {

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::code::{paths_in_place, used_paths, without_comments_and_strings};
+use crate::tidy::code::{paths_in_place, used_paths, without_comments_and_strings};
 
 /// Names from the root of the crate.
 type Module = Vec<String>;

@@ -1,6 +1,8 @@
 //! The house rules, one function each: from path and text to complaints.
 
-use crate::code::{is_word, paths_in_place, used_paths, without_comments, without_comments_and_strings};
+use crate::tidy::code::{
+    is_word, paths_in_place, used_paths, without_comments, without_comments_and_strings,
+};
 
 /// A rule returns a complaint for each line, or for the file, that breaks it.
 type Rule = fn(&File) -> Vec<String>;

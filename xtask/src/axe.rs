@@ -12,12 +12,13 @@ use anyhow::{Context, Result, ensure};
 
 const FILES: [&str; 2] = ["package.json", "package-lock.json"];
 
-/// Installs it if it is missing or has another version. A failure is only reported.
-pub fn ensure() {
-    match install() {
-        Ok(()) => {}
-        Err(error) => eprintln!("xtask: warning: the page will not be checked with axe-core: {error:#}"),
+/// Installs it if it is missing or has another version. Returns whether it is there; a failure is only reported.
+pub fn ensure() -> bool {
+    let installed = install();
+    if let Err(error) = &installed {
+        eprintln!("xtask: warning: the page will not be checked with axe-core: {error:#}");
     }
+    installed.is_ok()
 }
 
 fn install() -> Result<()> {

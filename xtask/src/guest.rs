@@ -31,20 +31,10 @@ const WANTED: &[&str] = &[
     "*/kernel/net/*",
 ];
 
-/// Whether there is a guest for the tests.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Guest {
-    /// There is.
-    Ready,
-    /// Tests that need one will be skipped.
-    Absent,
-}
-
 /// Extracts it if it is missing. A failure is only reported.
-pub fn ensure() -> Guest {
-    let look = Guest::look();
-    if look == Guest::Ready {
-        return look;
+pub fn ensure() {
+    if directory().is_dir() {
+        return;
     }
     // Missing or old package lists are noticed only when a download fails.
     let made = make().or_else(|_| apt_get(&["update"]).and_then(|()| make()));
@@ -52,18 +42,7 @@ pub fn ensure() -> Guest {
         Ok(kernel) => {
             eprintln!("xtask: extracted {kernel} and {BUSYBOX} for the tests' guest; nothing was installed")
         }
-        Err(error) => eprintln!("xtask: warning: tests in a guest will be skipped: {error:#}"),
-    }
-    Guest::look()
-}
-
-impl Guest {
-    /// Looks for the files of an earlier call.
-    pub fn look() -> Guest {
-        match directory().is_dir() {
-            true => Guest::Ready,
-            false => Guest::Absent,
-        }
+        Err(error) => eprintln!("xtask: warning: there is no guest for the tests: {error:#}"),
     }
 }
 

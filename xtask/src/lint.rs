@@ -19,9 +19,10 @@ pub enum Lint {
 }
 
 /// The result.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub enum Lints {
     /// Nothing was found, or nothing was checked.
+    #[default]
     Clean,
     /// Something was found and printed.
     Dirty,

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 /// What the set-up may do.
 pub enum Machine {
     /// Root on Debian or Ubuntu: install, start and repair.
-    Ours,
+    Ours {
+        /// Debian itself, with its archive.
+        is_debian: bool,
+    },
     /// Anything else, with the reason: change nothing.
     Foreign(String),
 }
@@ -21,7 +24,7 @@ impl Machine {
         }
         let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
         if is_debian_like(&release) {
-            Machine::Ours
+            Machine::Ours { is_debian: release.lines().any(|line| line == "ID=debian") }
         } else {
             Machine::Foreign("`/etc/os-release` names neither Debian nor Ubuntu".to_owned())
         }

@@ -14,29 +14,33 @@ mod lines;
 mod lint;
 mod machine;
 mod packages;
+mod prepare;
 mod stack;
 mod suite;
-mod totals;
 
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
-use crate::guest::Guest;
 use crate::lint::Lint;
 use crate::machine::Machine;
+use crate::suite::{Choice, Extent};
 
 const USAGE: &str = "\
-usage: cargo xtask test [--no-lint] [-- CARGO-TEST-ARGS…]
-       cargo xtask ci [-- CARGO-TEST-ARGS…]
+usage: cargo xtask test [--quick | --long] [--no-lint] [--repeat N] [-- PART…]
+       cargo xtask ci
        cargo xtask bench [NAME…] [--rounds N] | --help
        cargo xtask dist
        cargo xtask stack RELEASE -- COMMAND…
        cargo xtask lines
 
-test   prepare the machine, check format and lints, build and run every test.
+test   prepare the machine, check format and lints, build and run the tests, or
+       those with one of the parts in their names (`real::floor::`).
        As root on Debian or Ubuntu it installs what the tests need; elsewhere it
        installs nothing and lists what will be skipped.
+       --quick  only what needs no engine and no root; prepares nothing
+       --long   also what takes minutes by its nature, for before a release
+       --repeat N  each test N times, and how often each failed
 ci     the same, but fail without rustfmt or clippy
 bench  compare dunnage with yardsticks and print ratios; never fails because of a timing
 dist   make an archive of the stripped executable, manual pages and completions, and
@@ -56,7 +60,7 @@ fn main() -> ExitCode {
 
 fn chore(args: Vec<String>) -> Result<ExitCode> {
     let split = args.iter().position(|arg| arg == "--");
-    let (ours, for_cargo) = match split {
+    let (ours, filters) = match split {
         Some(at) => (&args[..at], &args[at + 1..]),
         None => (&args[..], &[][..]),
     };
@@ -64,11 +68,10 @@ fn chore(args: Vec<String>) -> Result<ExitCode> {
     match ours.as_slice() {
         ["bench", benchmarks @ ..] => bench::run(benchmarks),
         ["dist"] => dist::run(),
-        ["stack", release] => stack::run(release, for_cargo),
+        ["stack", release] => stack::run(release, filters),
         ["lines"] => lines::print().map(|()| ExitCode::SUCCESS),
-        ["test"] => test(Lint::IfInstalled, for_cargo),
-        ["test", "--no-lint"] => test(Lint::Skip, for_cargo),
-        ["ci"] => test(Lint::Required, for_cargo),
+        ["test", options @ ..] => test(&asked(options, filters)?),
+        ["ci"] => test(&Asked { lint: Lint::Required, ..asked(&[], filters)? }),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(ExitCode::SUCCESS)
@@ -77,29 +80,50 @@ fn chore(args: Vec<String>) -> Result<ExitCode> {
     }
 }
 
-fn test(lint: Lint, for_cargo: &[String]) -> Result<ExitCode> {
-    let machine = Machine::read();
-    let scratch = suite::scratch()?;
-    let mut stack = None;
-    let (daemon, guest) = match &machine {
-        Machine::Ours => {
-            packages::install_missing()?;
-            stack = Some(stack::begin(&scratch)?);
-            cgroups::mend();
-            axe::ensure();
-            (daemon::ensure(&scratch), guest::ensure())
+/// What `test` is asked for.
+struct Asked {
+    lint: Lint,
+    choice: Choice,
+}
+
+fn asked(options: &[&str], filters: &[String]) -> Result<Asked> {
+    let mut lint = Lint::IfInstalled;
+    let mut choice = Choice { extent: Extent::Usual, filters: filters.to_vec(), repeat: 1 };
+    let mut words = options.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "--no-lint" => lint = Lint::Skip,
+            "--quick" => choice.extent = Extent::Quick,
+            "--long" => choice.extent = Extent::Long,
+            "--repeat" => {
+                let number = words.next().and_then(|word| word.parse().ok()).filter(|number| *number > 0);
+                choice.repeat = number.context("`--repeat` takes a number")?;
+            }
+            other => bail!("unknown option `{other}`\n\n{USAGE}"),
         }
-        Machine::Foreign(why) => {
-            eprintln!("xtask: not installing or starting anything: {why}");
-            eprintln!("xtask: tests that need a missing docker, podman, runc or crun will be skipped");
-            (daemon::Docker::look(), Guest::look())
-        }
-    };
-    let lints = lint::run(lint)?;
-    let totals = suite::run(suite::required(&machine, &daemon, guest), &scratch, for_cargo)?;
-    daemon.end();
-    if let Some(mut stack) = stack {
-        stack.wait()?;
     }
-    suite::conclude(&totals, lints, &scratch)
+    Ok(Asked { lint, choice })
+}
+
+fn test(asked: &Asked) -> Result<ExitCode> {
+    let machine = match asked.choice.extent {
+        Extent::Quick => Machine::Foreign("`--quick` needs nothing".to_owned()),
+        Extent::Usual | Extent::Long => Machine::read(),
+    };
+    let scratch = suite::scratch()?;
+    let mut prepared = None;
+    // Most of preparing is waiting for the archive, while cargo compiles.
+    let prepare = || {
+        let required = prepared.insert(prepare::machine(&machine, &scratch)?).required(&machine);
+        Ok(required)
+    };
+    let summary = suite::run(&asked.choice, &scratch, prepare, || lint::run(asked.lint));
+    prepared.map_or(Ok(()), prepare::Prepared::end)?;
+    let mut summary = summary?;
+    summary.print(&scratch);
+    if !summary.is_fine() {
+        return Ok(ExitCode::FAILURE);
+    }
+    std::fs::remove_dir_all(&scratch).with_context(|| format!("cannot remove {}", scratch.display()))?;
+    Ok(ExitCode::SUCCESS)
 }

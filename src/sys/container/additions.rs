@@ -8,6 +8,7 @@ use dunnage_analysis::subject::Mount;
 
 use super::Spec;
 use super::pieces::Piece;
+use crate::sys::descriptors::link_or_copy;
 
 /// What a container gets in addition to its image.
 #[derive(Debug, Clone, Default)]
@@ -63,8 +64,8 @@ pub(super) fn mount_points(spec: &Spec) -> Result<Option<PathBuf>> {
     }
     for (file, name) in &spec.additions.files {
         let place = layer.join(name);
-        if std::fs::hard_link(file, &place).is_err() && !place.exists() {
-            std::fs::copy(file, &place)
+        if !place.exists() {
+            link_or_copy(file, &place)
                 .with_context(|| format!("cannot copy `{}` to `{}`", file.display(), place.display()))?;
         }
     }

@@ -6,7 +6,7 @@ use dunnage::record::Recorded;
 use dunnage::stats::Rng;
 use dunnage::verdict::{Quality, analyse, quality};
 
-use super::scripted;
+use crate::report::scripted;
 
 /// The standard deviation of the logarithm of every value.
 pub const NOISE: f64 = 0.03;

@@ -4,7 +4,7 @@ use dunnage::plan::{Ladder, Layer};
 use dunnage::verdict::{Kind, quality};
 
 use super::planted::{compared, compared_quickly, ladder, plain, planted, run, word};
-use super::scripted::{entry, plan_of};
+use crate::report::scripted::{entry, plan_of};
 
 /// A docker that is slower by 5 %, with the margin of 3 % of `start`, 30 rounds and 3 % noise.
 #[test]

@@ -8,7 +8,7 @@ use dunnage::stats::Ruling;
 use dunnage::verdict::Kind;
 
 use super::planted::{compared, ladder, line, plain, run, run_of, said, word};
-use super::scripted::{cells_of, crash, entry, fail};
+use crate::report::scripted::{cells_of, crash, entry, fail};
 
 /// A factor for docker alone.
 fn docker(factor: f64) -> impl Fn(&str, &str, usize) -> f64 {
@@ -197,7 +197,7 @@ fn a_suspect_of_either_run_overrules() {
     let cell = cells_of(&new, "docker")[0];
     // A part that takes longer than the whole.
     let (first, returned) =
-        (super::scripted::metric("first_instruction"), super::scripted::metric("returned"));
+        (crate::report::scripted::metric("first_instruction"), crate::report::scripted::metric("returned"));
     new.series[cell].values[first][3] = new.series[cell].values[returned][3] * 1.01;
     let comparison = compared(&[run(1, 30, plain)], &[new]);
     let lines = &comparison.experiments[0].lines;

@@ -11,7 +11,7 @@ use dunnage::verdict::table::Item;
 use dunnage::verdict::{ExperimentTable, analyse};
 
 use super::ROUNDS;
-use crate::planted::{entry, recorded, request};
+use crate::scripted::planted::{entry, recorded, request};
 
 /// A run of commands of one and three seconds, which take this much longer on crun.
 fn run(keys: &[(&str, &[&str])], more: fn(&Setting, f64) -> f64) -> Recorded {

@@ -7,7 +7,7 @@ use dunnage::stats::Rng;
 use dunnage::subject::Need;
 use dunnage::verdict::{Finding, analyse, precision};
 
-use crate::planted::{entry, recorded, request};
+use crate::scripted::planted::{entry, recorded, request};
 
 /// A run of two experiments in which every subject is the same under another name, and all values are
 /// independent.

@@ -13,7 +13,7 @@ use dunnage::record::Recorded;
 use dunnage::stats::Rng;
 use dunnage::verdict::{Analysis, Verdict, analyse};
 
-use crate::planted::{cell_of, entry, recorded, request, rules};
+use crate::scripted::planted::{cell_of, entry, recorded, request, rules};
 
 const ROUNDS: usize = 20;
 /// Positions of the metrics of `start`.

@@ -8,7 +8,7 @@ use dunnage::subject::Need;
 use dunnage::verdict::{Verdict, analyse};
 
 use super::{FIRST, GONE, RETURNED, ROUNDS, change, ladder, planted, verdict};
-use crate::planted::{cell_of, entry, recorded, request, rules};
+use crate::scripted::planted::{cell_of, entry, recorded, request, rules};
 
 #[test]
 fn less_than_zero_is_suspect_and_zero_is_not() {

@@ -7,7 +7,8 @@ use dunnage::units::Unit;
 use dunnage::verdict::{Circumstance, Spike, Warning, analyse};
 
 use super::{GONE, RETURNED, ROUNDS, change, ladder, planted, warns};
-use crate::planted::cell_of;
+use crate::dunnage::Dunnage;
+use crate::scripted::planted::cell_of;
 
 #[test]
 fn warnings_fire_on_what_was_planted_and_not_on_clean_data() {
@@ -34,6 +35,41 @@ fn warnings_fire_on_what_was_planted_and_not_on_clean_data() {
     let mut volatile = ladder();
     volatile.treatments[0][0].1 = "volatile".into();
     assert!(warns(&analyse(&volatile), "volatile root", "reaches the disk"));
+}
+
+/// A label can be the name of an engine.
+#[test]
+fn values_of_a_script_are_called_so_under_any_label() {
+    let dunnage = Dunnage::new();
+    for (day, time) in [(1, 9), (2, 10)] {
+        let subjects = format!("-s docker=fake:time={time}ms -s podman=fake:time=8ms");
+        let ran = dunnage.run(&format!(
+            "run start {subjects} --set prestate=idle --rounds 12 --seed {day} --no-html -o DIR/{day}"
+        ));
+        assert!(ran.code == 0 && ran.stdout.contains("scripted"), "{ran}");
+    }
+    let told = |arguments: &str, words: &str| {
+        let ran = dunnage.run(arguments);
+        let text = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(ran.code == 0 && text.contains(words), "{arguments}: {ran}");
+    };
+    for format in ["terminal --full", "md", "html", "json"] {
+        told(&format!("report DIR/1 --format {format}"), "all values follow a script: nothing was measured");
+    }
+    for verb in ["compare DIR/1 DIR/2", "history DIR"] {
+        let words = "only followed a script: nothing of this was measured";
+        told(&format!("{verb} --format json"), &format!("`docker`, `podman` {words}"));
+        told(&format!("{verb} --format html"), words);
+    }
+
+    let mut partly = ladder();
+    let entry = partly.plan.subjects.iter_mut().find(|entry| entry.label == "crun").expect("it is there");
+    entry.spec.name = "fake".into();
+    assert!(warns(
+        &analyse(&partly),
+        "scripted",
+        "the values of crun follow a script: they were not measured"
+    ));
 }
 
 /// If `crun` takes ten times as long in two rounds, one of which is disturbed, both are reported.

@@ -14,7 +14,7 @@
 #![allow(dead_code, reason = "no test executable uses all of it")]
 
 mod contents;
-pub mod cpio;
+mod cpio;
 
 use std::fmt;
 use std::fs;
@@ -39,11 +39,9 @@ const BEGAN: &str = "guest: init has begun";
 /// A machine under construction.
 pub struct Guest {
     qemu: PathBuf,
-    kernel: PathBuf,
     modules: Vec<&'static str>,
     memory: u32,
     contents: Archive,
-    initramfs: Option<Vec<u8>>,
 }
 
 /// The result of a script that ended.
@@ -108,12 +106,12 @@ fn prepared(name: &str) -> PathBuf {
 }
 
 /// The kernel that is booted.
-pub fn kernel() -> PathBuf {
+fn kernel() -> PathBuf {
     prepared("vmlinuz")
 }
 
 /// The shell and all commands of the guest, one static executable.
-pub fn busybox() -> PathBuf {
+fn busybox() -> PathBuf {
     prepared("busybox")
 }
 
@@ -133,11 +131,9 @@ impl Guest {
     pub fn new() -> Guest {
         let guest = Guest {
             qemu: QEMU.into(),
-            kernel: kernel(),
             modules: vec!["overlay", "veth", "bridge"],
             memory: 1024,
             contents: Archive::default(),
-            initramfs: None,
         };
         guest.file(&busybox(), "/bin/busybox")
     }
@@ -181,23 +177,17 @@ impl Guest {
         Guest { qemu: qemu.into(), ..self }
     }
 
-    /// Another kernel.
-    pub fn with_kernel(self, kernel: &Path) -> Guest {
-        Guest { kernel: kernel.to_owned(), ..self }
-    }
-
-    /// Another initramfs than the one that runs the script.
-    pub fn with_initramfs(self, archive: Vec<u8>) -> Guest {
-        Guest { initramfs: Some(archive), ..self }
-    }
-
     /// Boots, runs the script, and shuts down; or returns why not. On a busy machine the emulated kernel may panic before
     /// any program has run, for example in `psi_task_switch`; then it is booted once more.
-    pub fn run(mut self, script: &str, deadline: Duration) -> Result<Done, Fault> {
-        let own = self.initramfs.take();
-        let initramfs = own.clone().unwrap_or_else(|| self.pack(script));
+    pub fn run(self, script: &str, deadline: Duration) -> Result<Done, Fault> {
+        let initramfs = self.pack(script);
         match self.boot(&initramfs, deadline) {
-            Err(fault) if own.is_none() && fault.is_before_init() => self.boot(&initramfs, deadline),
+            Err(fault) if fault.is_before_init() => {
+                let panic =
+                    fault.console.lines().find(|line| line.contains("Kernel panic")).unwrap_or_default();
+                super::note(&format!("a guest was started once more after `{}`", panic.trim()));
+                self.boot(&initramfs, deadline)
+            }
             done => done,
         }
     }
@@ -250,7 +240,7 @@ impl Guest {
         command.args(["-accel", "tcg", "-cpu", "max", "-smp", "2", "-no-reboot"]);
         command.args(["-m", &self.memory.to_string()]);
         command.args(["-serial", "stdio", "-serial", &result]);
-        command.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(place.join("initramfs"));
+        command.arg("-kernel").arg(kernel()).arg("-initrd").arg(place.join("initramfs"));
         // A panic ends the machine at once. Emulation pays for mitigations without any benefit. The kernel's
         // check of its timer panics if the emulator does not get its CPU.
         command.args(["-append", "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check"]);

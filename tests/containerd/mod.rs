@@ -1,0 +1,35 @@
+//! containerd, youki and gVisor's runsc for real: what they are asked for is found inside, what they lack is
+//! reported, and no run of them leaves anything, however it ends. In containerd only dunnage's namespace is
+//! touched; docker's containers are in another one of the same daemon.
+
+mod life;
+mod runtimes;
+mod unavailable;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::dunnage::{Dunnage, Ran};
+use crate::left;
+use ::dunnage::record::{self, Recorded};
+
+/// Tests take turns: a sweep of one removes the image of all, and removes less while another one runs.
+fn turn() -> fs::File {
+    crate::support::turn("containerd")
+}
+
+/// The record of a run that left nothing.
+fn recorded(dunnage: &Dunnage, ran: &Ran) -> Recorded {
+    let recorded = record::load(&dunnage.directory()).expect("a run directory");
+    assert_eq!(left::of_run(&recorded.run), Vec::<String>::new(), "{ran}");
+    assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new(), "{ran}");
+    recorded
+}
+
+fn script(directory: &Path, name: &str, text: &str) -> PathBuf {
+    let path = directory.join(name);
+    fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("a script");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("our file");
+    path
+}

@@ -1,0 +1,40 @@
+//! A quota is kept, and its counters are read, where only cgroup v2 is mounted. Times measured in an emulated
+//! machine mean nothing; the bounds of a quota do.
+
+use dunnage::experiment::throttle::Measured;
+use dunnage::record;
+
+use super::left;
+use crate::support::guest::Done;
+
+/// What runs in the guest. A runtime starts inside the cgroup that it limits: with a tenth of an emulated CPU that takes minutes.
+pub const SCRIPT: &str = "
+dunnage run throttle -s floor:cpus=0.1 -s crun:cpus=0.5 -s floor:cpus=1.9 --set load=continuous --set seconds=2 --rounds 2 -o run > report
+echo $? > run.code; cat report
+";
+
+/// Looks at what it left.
+pub fn check(done: &Done) {
+    assert_eq!(left(done, "throttle/run.code"), "0", "{done}");
+    let recorded = record::load(&done.files().join("throttle").join("run")).expect("a run directory");
+    assert!(recorded.failures.is_empty(), "{done}");
+    let samples = recorded.series.iter().flat_map(|series| series.samples.iter().flatten());
+    let samples: Vec<_> = samples.filter_map(Measured::of).collect();
+    assert_eq!(samples.len(), 6, "{done}");
+    let mut controls = Vec::new();
+    for measured in samples {
+        let quota = measured.quota.expect("a quota");
+        let [periods, throttled, time] = measured.throttling.expect("counters");
+        assert!(throttled <= periods, "{measured:?}\n{done}");
+        // Counted in microseconds, and reported in nanoseconds like everything else.
+        assert!(time % 1000 == 0 && measured.usage.is_some_and(|usage| usage % 1000 == 0), "{measured:?}");
+        let most = (measured.window / quota.period + 1) * quota.each + 5_000_000;
+        assert!(measured.usage.is_some_and(|usage| 0 < usage && usage <= most), "{measured:?}\n{done}");
+        match quota.each {
+            10_000_000 | 50_000_000 => assert!(throttled > 0 && time > 0, "{measured:?}\n{done}"),
+            _ => controls.push((throttled, time)),
+        }
+    }
+    // The kernel refills a quota late if the emulator itself has to wait, but not each time.
+    assert!(controls.contains(&(0, 0)), "{controls:?}\n{done}");
+}

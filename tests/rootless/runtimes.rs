@@ -1,0 +1,60 @@
+//! Runtimes that an ordinary user starts, in a user namespace and without a cgroup of their own.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use dunnage::record;
+
+use crate::dunnage::Dunnage;
+use crate::left;
+use crate::support::{Need, lacks, skip};
+
+/// Becomes a user of no rights.
+const USER: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all";
+
+fn measures(test: &str, runtime: &str, need: Need) {
+    if lacks(test, Need::Root) || lacks(test, need) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let allowed = dunnage.through(&format!("{USER} unshare --user --map-root-user"), "true");
+    if allowed.code != 0 {
+        return skip(test, Need::Userns, &allowed.stderr);
+    }
+    let place = dunnage.directory().parent().expect("a directory of the test").to_owned();
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).expect("it is ours");
+    let program = place.join("program");
+    // Written by a child, so that no child of another thread still has it open.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_dunnage")).arg(&program).status();
+    assert!(copied.expect("a copy").success());
+    let ran = dunnage.through(
+        &format!("{USER} {}", program.display()),
+        &format!("run start exec lifecycle -s bare -s {runtime} --rounds 2 --set prestate=primed -o DIR"),
+    );
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(!ran.stderr.contains("not available"), "{ran}");
+    let run = record::load(&dunnage.directory()).expect("a run directory");
+    assert!(run.failures.is_empty(), "{:?}", run.failures);
+    let own = |cell: &usize| run.plan.entry(*cell).label == runtime;
+    let cells: Vec<usize> = (0..run.plan.cells.len()).filter(own).collect();
+    assert_eq!(cells.len(), 3, "{ran}");
+    for cell in cells {
+        assert!(run.series[cell].values[0].iter().all(|value| *value > 0.0), "{ran}");
+        let users: Vec<_> = run.facts(cell, "user").flatten().collect();
+        assert!(!users.is_empty() && users.iter().all(|user| *user == "private"), "{users:?}: {ran}");
+    }
+    assert_eq!(left::of_run(&run.run), Vec::<String>::new(), "{ran}");
+    assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new(), "{ran}");
+    assert!(!dunnage.state().join(runtime).exists(), "the runtime's own state is left: {ran}");
+}
+
+#[test]
+fn an_ordinary_user_measures_crun() {
+    measures("an_ordinary_user_measures_crun", "crun", Need::Crun);
+}
+
+#[test]
+fn an_ordinary_user_measures_runc() {
+    measures("an_ordinary_user_measures_runc", "runc", Need::Runc);
+}

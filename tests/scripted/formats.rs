@@ -1,0 +1,218 @@
+//! Do the documents of formats for other programs name every field that the program writes, and no other?
+//!
+//! A document's fields are the names in its code spans; those that are values, or names of other things, are listed here.
+//! Deliberately absent: `dunnage advise cpu`, which watches a container.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use dunnage::document::shown;
+use dunnage::plan::Prediction;
+use dunnage::plan::prediction::Written;
+use dunnage::report::Look;
+use dunnage::stats::Ruling;
+use pulldown_cmark::{Event, Options, Parser};
+use serde_json::Value;
+
+use crate::dunnage::Dunnage;
+use crate::report::{factors, pictures, report, scripted};
+use crate::scripted::compare::planted;
+
+/// Names in code spans, of paths each part: `cells[].setting` has two.
+fn named(text: &str) -> BTreeSet<String> {
+    let is_name = |part: &&str| {
+        part.starts_with(|c: char| c.is_ascii_lowercase())
+            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    let is_path = |code: &str| code.chars().all(|c| c.is_ascii_alphanumeric() || "_.[]*".contains(c));
+    let mut names = BTreeSet::new();
+    for event in Parser::new_ext(text, Options::ENABLE_TABLES) {
+        if let Event::Code(code) = event
+            && is_path(&code)
+        {
+            names.extend(code.split(['.', '[', ']', '*']).filter(is_name).map(str::to_owned));
+        }
+    }
+    names
+}
+
+/// The fields of a value at any depth; those of the objects called `free` have names of other things.
+fn fields(value: &Value, free: &[&str], all: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(own) => {
+            for (name, value) in own {
+                all.insert(name.clone());
+                match value {
+                    Value::Object(inner) if free.contains(&name.as_str()) => {
+                        inner.values().for_each(|value| fields(value, free, all));
+                    }
+                    value => fields(value, free, all),
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| fields(value, free, all)),
+        _ => {}
+    }
+}
+
+/// A document that others refer to for some of their fields.
+const REFERENCE: &str = include_str!("../../docs/reference-json.md");
+const COMPARE: &str = include_str!("../../docs/compare-json.md");
+
+/// Compares a document, or a part of it, with what was written; `others` are the names in it that are not fields.
+#[track_caller]
+fn compare(document: &str, text: &str, written: &[Value], free: &[&str], others: &str) {
+    compare_with(document, [text, ""], written, free, others);
+}
+
+/// The same where fields may be described in another document instead.
+#[track_caller]
+fn compare_with(document: &str, [text, further]: [&str; 2], written: &[Value], free: &[&str], others: &str) {
+    let mut own = BTreeSet::new();
+    written.iter().for_each(|value| fields(value, free, &mut own));
+    let named = named(text);
+    let others: BTreeSet<String> = others.split_whitespace().map(str::to_owned).collect();
+    let join = |all: BTreeSet<&String>| all.into_iter().map(String::as_str).collect::<Vec<_>>().join(" ");
+    let described = named.union(&self::named(further)).cloned().collect();
+    let undocumented = join(own.difference(&described).collect());
+    let explained = own.union(&others).cloned().collect();
+    let never_written = join(named.difference(&explained).collect());
+    let stale = join(others.iter().filter(|name| !named.contains(*name) || own.contains(*name)).collect());
+    assert!(
+        undocumented.is_empty() && never_written.is_empty() && stale.is_empty(),
+        "{document}\nnot documented: {undocumented}\nnever written: {never_written}\nfields or not named: {stale}"
+    );
+}
+
+fn json(dunnage: &Dunnage, arguments: &str) -> Value {
+    let ran = dunnage.run(arguments);
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{arguments}: {error}: {ran}"))
+}
+
+#[test]
+fn reference_json() {
+    let written = [json(&Dunnage::new(), "reference --format json")];
+    compare(
+        "reference-json.md",
+        REFERENCE,
+        &written,
+        &[],
+        "derived guess max mean median min negative null shown",
+    );
+}
+
+#[test]
+fn list_json() {
+    let empty = Dunnage::new().with("PATH", "/nowhere");
+    let written = [json(&Dunnage::new(), "list --format json"), json(&empty, "list --format json")];
+    compare("list-json.md", include_str!("../../docs/list-json.md"), &written, &["facts"], "");
+}
+
+#[test]
+fn doctor_json() {
+    let dunnage = Dunnage::new().with("PATH", "/nowhere");
+    let written = [json(&dunnage, "doctor --format json")];
+    let others = "note null ok privileges problem storage subjects warning";
+    compare("doctor-json.md", include_str!("../../docs/doctor-json.md"), &written, &[], others);
+}
+
+#[test]
+fn advise_probes_json() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("run exec -s a=fake:time=10ms --rounds 14 --seed 7 --no-html -o DIR");
+    assert_eq!(ran.code, 0, "{ran}");
+    let written = [json(&dunnage, "advise probes DIR --format json")];
+    let text = include_str!("../../docs/advise-json.md");
+    let (_, section) = text.split_once("## `advise probes`").expect("a section");
+    compare("advise-json.md", section, &written, &[], "exec");
+}
+
+#[test]
+fn history_json() {
+    let dunnage = Dunnage::new();
+    for day in 1..=12 {
+        let time = if day > 6 { 3 } else { 2 };
+        let ran = dunnage.run(&format!(
+            "run start -s a=fake:time={time}ms --set prestate=idle --rounds 8 --seed {day} --tag day={day} --no-html -o DIR/{day:02}"
+        ));
+        assert_eq!(ran.code, 0, "{ran}");
+        let path = dunnage.directory().join(format!("{day:02}/env.json"));
+        let mut environment: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        environment["started"] = format!("2026-10-{day:02}T12:00:00Z").into();
+        environment["machine"]["kernel"] = if day > 6 { "7" } else { "6" }.into();
+        fs::write(&path, environment.to_string()).unwrap();
+    }
+    let written = [json(&dunnage, "history DIR --format json")];
+    let texts = [include_str!("../../docs/history-json.md"), COMPARE];
+    let others = "better blocks faster less more null same slower worse";
+    compare_with("history-json.md", texts, &written, &[], others);
+}
+
+#[test]
+fn compare_json() {
+    let shown =
+        |comparison| serde_json::from_str(&shown(&comparison, "json", &Look::default()).unwrap()).unwrap();
+    let slower = |label: &str, _: &str, _: usize| if label == "docker" { 1.1 } else { 1.0 };
+    let slightly = |label: &str, _: &str, _: usize| if label == "docker" { 1.015 } else { 1.0 };
+    let everything = |_: &str, _: &str, _: usize| 1.3;
+    let wild = |_: &str, _: &str, round: usize| if round % 2 == 0 { 1.0 } else { 3.0 };
+    use planted::{plain, run};
+    let mut written: Vec<Value> = vec![
+        shown(planted::compared(&[run(1, 30, plain)], &[run(2, 30, slower)])),
+        shown(planted::compared(&[run(1, 30, plain)], &[run(2, 30, slightly)])),
+        shown(planted::compared(&[run(1, 30, plain)], &[run(2, 30, everything)])),
+        shown(planted::compared(&[run(1, 30, wild)], &[run(2, 30, wild)])),
+        shown(planted::compared(&[run(1, 4, plain)], &[run(2, 4, plain)])),
+    ];
+    let dunnage = Dunnage::new();
+    for (name, more) in [("old", ""), ("new", " --tag k=v")] {
+        let ran = dunnage.run(&format!(
+            "run start -s a=fake -s b=fake:fail=2 --rounds 12 --seed 7{more} --no-html -o DIR/{name}"
+        ));
+        assert!([0, 6].contains(&ran.code), "{ran}");
+    }
+    let path = dunnage.directory().join("new/env.json");
+    let mut environment: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    environment["machine"]["kernel"] = "7".into();
+    fs::write(&path, environment.to_string()).unwrap();
+    written.push(json(&dunnage, "compare DIR/old DIR/new --format json"));
+    // Their fields are their names.
+    let rulings = [Ruling::ControlsTooWide(1.0), Ruling::Unsteady(1.0)];
+    written.extend(rulings.map(|ruling| serde_json::to_value(ruling).unwrap()));
+    let others = "bare context faster floor instance instrument less machine mixed more neither null other programs runs \
+                  same slower treatment worse";
+    compare("compare-json.md", COMPARE, &written, &["tags"], others);
+}
+
+#[test]
+fn report_json() {
+    let shown = |run| -> Value {
+        serde_json::from_str(&shown(&report(&run), "json", &Look::default()).unwrap()).unwrap()
+    };
+    let mut predicted = scripted::run(scripted::plan(scripted::full_ladder()[..5].to_vec(), 20));
+    let prediction = Written::parse("start.returned: bare < floor < crun").unwrap();
+    predicted.plan.predictions = vec![Prediction::of(&prediction, &["start"]).unwrap()];
+    let mut written =
+        vec![shown(pictures::everything()), shown(scripted::run(factors::factorial())), shown(predicted)];
+    let dunnage = Dunnage::new();
+    for arguments in [
+        "start -s a=fake:noise=1 -s c=fake:noise=1,spike=11 -s d=fake:fail=3 --set prestate=idle --rounds 30 --tag k=v -o DIR/spikes",
+        "start -s a=fake:time=1ms,noise=10 -s b=fake:time=1.3ms,noise=10 --precision 20% --set prestate=idle -o DIR/precise",
+        "start -s a=fake -s b=fake --rounds 3 -o DIR/few",
+        "dns -s a=fake --rounds 3 -o DIR/dns",
+    ] {
+        let ran = dunnage.run(&format!("run {arguments} --seed 7 --no-html"));
+        assert!([0, 6].contains(&ran.code), "{ran}");
+    }
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripted/import/hyperfine-1.15.json");
+    let ran = dunnage.run(&format!("import {file} -o DIR/imported"));
+    assert_eq!(ran.code, 0, "{ran}");
+    for run in ["spikes", "precise", "few", "dns", "imported"] {
+        written.push(json(&dunnage, &format!("report DIR/{run} --format json --reference --job 2s")));
+    }
+    let free = ["tags", "machine", "unavailable"];
+    let texts = [include_str!("../../docs/report-json.md"), REFERENCE];
+    let others = "blocks bytes cgroup choice context cost count equalised faster held interaction launch less more neither null \
+                  open others overlay s same several skipped slower start step threshold twin undecided worse";
+    compare_with("report-json.md", texts, &written, &free, others);
+}

@@ -1,0 +1,23 @@
+//! The program on the scripted subject, on planted data and on its own files: no engine, no runtime, no
+//! rights. One executable, since each one contains the whole program and takes as long to link.
+
+mod action;
+mod causes;
+pub mod compare;
+
+mod completions;
+mod disk_places;
+mod formats;
+mod history;
+mod image_layers;
+mod image_owners;
+mod import;
+mod network;
+mod pack;
+mod pipeline;
+pub mod planted;
+mod prices;
+mod screens;
+mod strangers;
+mod transcripts;
+mod verdicts;

@@ -1,0 +1,231 @@
+//! Builds the tests and runs each in a process of its own, several at a time, and reports.
+//!
+//! nextest does the same and was considered: it would have to be compiled on each machine first, for longer than the tests run.
+
+mod build;
+mod process;
+mod rules;
+mod schedule;
+mod summary;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::lint::Lints;
+use build::Test;
+use process::Outcome;
+use rules::{RULES, Rule};
+use schedule::Schedule;
+pub use summary::Summary;
+
+/// Comma-separated needs; a test fails instead of skipping if one of these is missing.
+pub const REQUIRE: &str = "DUNNAGE_TEST_REQUIRE";
+/// The file to which a skipping test appends its line.
+const SKIPS: &str = "DUNNAGE_TEST_SKIPS";
+/// Tests in this module take minutes by their nature.
+const LONG: &str = "::long::";
+/// Tests of this executable need an engine or root.
+const REAL: &str = "real::";
+/// A test that runs longer than this is named.
+const SLOW: Duration = Duration::from_secs(30);
+
+/// Which tests to run, and how often.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// How much of the suite.
+    pub extent: Extent,
+    /// Parts of names; a test with any of them runs. All run if there is none.
+    pub filters: Vec<String>,
+    /// How often each one runs.
+    pub repeat: usize,
+}
+
+/// How much of the suite.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extent {
+    /// What needs no engine and no root.
+    Quick,
+    /// Everything but what takes minutes by its nature.
+    Usual,
+    /// Everything.
+    Long,
+}
+
+impl Choice {
+    fn has(&self, name: &str) -> bool {
+        let is_in_extent = match self.extent {
+            Extent::Quick => !name.starts_with(REAL),
+            Extent::Usual => !name.contains(LONG),
+            Extent::Long => true,
+        };
+        is_in_extent && (self.filters.is_empty() || self.filters.iter().any(|part| name.contains(part)))
+    }
+}
+
+/// A new directory for the daemon's log and the output of tests.
+pub fn scratch() -> Result<PathBuf> {
+    let path = std::env::temp_dir().join(format!("dunnage-test-{}", std::process::id()));
+    fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    Ok(path)
+}
+
+/// Builds and runs the tests of this choice. `prepare` makes the machine ready meanwhile and says what is required; then the tests
+/// that wait for engines run, while cargo builds the others and `lint` runs.
+pub fn run(
+    choice: &Choice,
+    scratch: &Path,
+    prepare: impl FnOnce() -> Result<String> + Send,
+    lint: impl Fn() -> Result<Lints> + Sync,
+) -> Result<Summary> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask is in the workspace")?;
+    let (required, first) = std::thread::scope(|scope| {
+        let prepared = scope.spawn(prepare);
+        let built = match choice.extent {
+            Extent::Quick => Ok(Vec::new()),
+            Extent::Usual | Extent::Long => build::tests(root, &["--test", "real"]),
+        };
+        let required = prepared.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (required, built)
+    });
+    let (required, first) = (required?, first?);
+    let began = Instant::now();
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut queue = Queue { schedule: Schedule::new(processors), works: Vec::new(), names: Vec::new() };
+    queue.add(Work::Build, &rules::CARGO, 0);
+    queue.add(Work::Lints, &rules::CARGO, 1);
+    queue.add_tests(choice, first);
+    let mut summary = Summary::default();
+    let mut running: BTreeMap<usize, Running> = BTreeMap::new();
+    let (tell, ended) = mpsc::channel();
+    std::thread::scope(|scope| -> Result<()> {
+        while !queue.schedule.is_done() {
+            while let Some(number) = queue.schedule.next() {
+                let (tell, required, lint) = (tell.clone(), &required, &lint);
+                let work = queue.works[number].clone();
+                running.insert(number, Running { since: Instant::now(), is_named: false });
+                scope.spawn(move || {
+                    let end = match &work {
+                        Work::Test(test) => {
+                            End::Test(process::run(test, root, required, scratch, &number.to_string()))
+                        }
+                        Work::Lints => End::Lints(lint()),
+                        Work::Build => End::Build(build::tests(root, REST)),
+                    };
+                    // The receiver is gone only after a failure of the suite itself.
+                    let _ = tell.send((number, end));
+                });
+            }
+            match ended.recv_timeout(Duration::from_secs(1)) {
+                Ok((number, end)) => {
+                    queue.schedule.ended(number);
+                    let took = running.remove(&number).map_or(Duration::ZERO, |one| one.since.elapsed());
+                    match end {
+                        End::Lints(found) => summary.lints = found?,
+                        End::Build(tests) => queue.add_tests(choice, tests?),
+                        End::Test(outcome) => summary.add(queue.name(number), took, outcome),
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => bail!("all tests are gone"),
+            }
+            for (number, one) in running.iter_mut().filter(|(_, one)| one.since.elapsed() > SLOW) {
+                if let (Work::Test(test), false) = (&queue.works[*number], one.is_named) {
+                    println!("slow: {} has run for {} s", test.name, SLOW.as_secs());
+                }
+                one.is_named = true;
+            }
+        }
+        Ok(())
+    })?;
+    queue.check(choice)?;
+    summary.took = began.elapsed();
+    Ok(summary)
+}
+
+/// What cargo builds while the tests on real engines run.
+const REST: &[&str] = &["--lib", "--bin", "xtask", "--test", "quick", "--test", "suspects"];
+
+struct Running {
+    since: Instant,
+    is_named: bool,
+}
+
+/// Everything that is to run, by number.
+struct Queue {
+    schedule: Schedule<'static>,
+    works: Vec<Work>,
+    /// Of all tests that were built.
+    names: Vec<String>,
+}
+
+#[derive(Clone)]
+enum Work {
+    Build,
+    Lints,
+    Test(Test),
+}
+
+enum End {
+    Build(Result<Vec<Test>>),
+    Lints(Result<Lints>),
+    Test(Outcome),
+}
+
+impl Queue {
+    fn add(&mut self, work: Work, rule: &'static Rule, place: usize) {
+        self.works.push(work);
+        self.schedule.add(rule, place);
+    }
+
+    /// Adds those that were chosen.
+    fn add_tests(&mut self, choice: &Choice, tests: Vec<Test>) {
+        self.names.extend(tests.iter().map(|test| test.name.clone()));
+        for test in tests.into_iter().filter(|test| choice.has(&test.name)) {
+            let place = rules::of(&test.name, RULES);
+            for _ in 0..choice.repeat {
+                self.add(Work::Test(test.clone()), &RULES[place], place);
+            }
+        }
+    }
+
+    fn name(&self, number: usize) -> &str {
+        match &self.works[number] {
+            Work::Test(test) => &test.name,
+            Work::Build | Work::Lints => "cargo",
+        }
+    }
+
+    /// Every rule has a test, and something was run.
+    fn check(&self, choice: &Choice) -> Result<()> {
+        let has_test = |place| self.names.iter().any(|name| rules::of(name, RULES) == place);
+        let unused = (0..RULES.len()).filter(|place| choice.extent != Extent::Quick && !has_test(*place));
+        let unused: Vec<_> = unused.map(|place| RULES[place].beginning).collect();
+        ensure!(unused.is_empty(), "rules that no test has in `xtask/src/suite/rules.rs`: {unused:?}");
+        let ran = self.works.iter().any(|work| matches!(work, Work::Test(_)));
+        ensure!(ran, "no test has {:?} in its name", choice.filters);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_is_an_extent_and_parts_of_names() {
+        let names = ["dunnage::units::a", "real::stack::long::b", "real::floor::c"];
+        let chosen = |extent, filters: &[&str]| {
+            let filters = filters.iter().map(|part| (*part).to_owned()).collect();
+            let choice = Choice { extent, filters, repeat: 1 };
+            names.into_iter().filter(|name| choice.has(name)).collect::<Vec<_>>()
+        };
+        assert_eq!(chosen(Extent::Quick, &[]), names[..1]);
+        assert_eq!(chosen(Extent::Usual, &[]), [names[0], names[2]]);
+        assert_eq!(chosen(Extent::Long, &["floor", "long::b"]), names[1..]);
+    }
+}
