@@ -145,7 +145,9 @@ fn a_container_of_docker_is_advised_on_by_name_by_id_and_by_cgroup() {
     let limit = &limited["watched"]["limit"];
     assert_eq!(limit["cpus"], advice["recommendation"]["cpus"], "{limited:#}");
     // What the recommendation promises.
-    assert!(limit["periods"].as_u64() >= Some(90) && number(&limit["throttled_share"]) < 0.01, "{limited:#}");
+    // Of a hundred periods of which one in a hundred is throttled, six are in one run of two thousand; a smaller limit throttles most.
+    let counted = |name: &str| limit[name].as_u64().expect("a count");
+    assert!((90..=110).contains(&counted("periods")) && counted("throttled_periods") < 6, "{limited:#}");
     assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new());
 }
 

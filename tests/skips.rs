@@ -11,7 +11,7 @@ const PLANT: &str = "DUNNAGE_TEST_PLANT_A_SKIP";
 /// Runs the named test of this executable again, which then only skips.
 fn skip_in_a_child(test: &str, required: &str, list: &Path) -> Output {
     Command::new(std::env::current_exe().expect("our own path"))
-        .args(["--exact", test, "--nocapture"])
+        .args(["--exact", &format!("skips::{test}"), "--nocapture"])
         .env(PLANT, test)
         .env("DUNNAGE_TEST_REQUIRE", required)
         .env("DUNNAGE_TEST_SKIPS", list)

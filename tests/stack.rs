@@ -16,7 +16,7 @@ cd "$BIND"; export DUNNAGE_STATE="$BIND/state"
 ./dunnage doctor --format json > doctor
 ./dunnage check start --set prestate=idle -s crun -s runc -s docker -s docker+crun -s podman -s podman+runc \
     -s containerd > check; echo $? > check.code
-./dunnage run EXPERIMENTS -s floor -s crun -s runc -s docker -s podman -s containerd --rounds 1 --no-vary --no-html --seed 7 \
+./dunnage run EXPERIMENTS -s floor -s crun -s runc -s docker -s podman -s containerd --no-vary --no-html --seed 7 \
     --set prestate=idle -o run > report 2> told; echo $? > run.code
 { ls state/journal; grep -F "$DUNNAGE_STATE" /proc/self/mounts
 for engine in docker podman; do
@@ -26,7 +26,7 @@ done; } > left
 "#;
 
 /// The smallest settings: only whether there are values matters.
-const ALL: &str = "all --cmd '/dunnage --version' --ready 'log dunnage' --set way=stamps --set window=1ms --set fixed=10 \
+const ALL: &str = "all --rounds 1 --cmd '/dunnage --version' --ready 'log dunnage' --set way=stamps --set window=1ms --set fixed=10 \
     --set passes=30 --set load=continuous --set seconds=1 --set layers=0 --set at=bind --set files=200";
 
 /// Programs with their versions in Debian 12.
@@ -42,7 +42,8 @@ mod long {
 
 #[test]
 fn the_engines_of_a_newer_release_start_and_stop_containers() {
-    works("the_engines_of_a_newer_release_start_and_stop_containers", "start lifecycle");
+    // Docker 26 loses the output of a container now and then on a busy machine.
+    works("the_engines_of_a_newer_release_start_and_stop_containers", "start lifecycle --rounds 3");
 }
 
 fn works(test: &str, experiments: &str) {

@@ -60,7 +60,7 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).with_context(|| format!("cannot make `{}` absolute", path.display()))
 }
 
-/// Writes a file that can be started at once, whatever other threads start meanwhile.
+/// Writes a file that can be started at once, also while other threads start programs.
 pub(super) fn write_executable(path: &Path, bytes: &[u8]) -> Result<()> {
     let write = || -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)?;

@@ -1,8 +1,8 @@
 //! Descriptors that no child of another thread inherits.
 //!
 //! A child has a copy of its parent's descriptors until its exec, also of those that close then. As long as one of them can write
-//! to an executable, that executable cannot be started (`ETXTBSY`). So whoever writes an executable that is started soon does it
-//! here, in a thread with a table of its own: a child has the table of the thread that started it.
+//! to an executable, that executable cannot be started (`ETXTBSY`). So an executable that is started soon is written here, in a
+//! thread with a table of its own: a child has the table of the thread that started it.
 
 use std::fs;
 use std::io;

@@ -37,11 +37,12 @@ fn send(child: &Child, signal: i32) {
     unsafe { libc::kill(child.id() as i32, signal) };
 }
 
-/// Whether a signal to the process waits to be received.
+/// Whether a signal to the process waits to be received. One that ended receives nothing more.
 fn is_pending(child: &Child, signal: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
-    // One that ended receives nothing more.
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+    let has_ended = field("State:").is_none_or(|state| state.trim().starts_with('Z'));
+    let pending = field("ShdPnd:").filter(|_| !has_ended);
     pending.is_some_and(|set| u64::from_str_radix(set.trim(), 16).unwrap() & 1 << (signal - 1) != 0)
 }
 

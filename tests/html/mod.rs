@@ -4,8 +4,7 @@
 mod browser;
 mod comparison;
 mod in_browser;
-#[allow(dead_code, reason = "other tests plant more")]
-#[allow(dead_code, reason = "the scripted runs serve other tests too")]
+
 use dunnage::document::shown;
 use dunnage::plan::Prediction;
 use dunnage::plan::prediction::Written;

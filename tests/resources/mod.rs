@@ -20,7 +20,7 @@ use crate::resources::left::{cgroups_of, left_of};
 use crate::support::{Need, itself, lacks};
 
 /// The number of moments of making one at which a kill strikes.
-const MOMENTS: u32 = 4;
+const MOMENTS: u32 = 2;
 const HELD: &str = "DUNNAGE_TEST_HELD";
 const STATE: &str = "DUNNAGE_TEST_HELD_STATE";
 

@@ -155,7 +155,7 @@ fn compare_json() {
     let slower = |label: &str, _: &str, _: usize| if label == "docker" { 1.1 } else { 1.0 };
     let slightly = |label: &str, _: &str, _: usize| if label == "docker" { 1.015 } else { 1.0 };
     let everything = |_: &str, _: &str, _: usize| 1.3;
-    let wild = |_: &str, _: &str, round: usize| if round % 2 == 0 { 1.0 } else { 3.0 };
+    let wild = |_: &str, _: &str, round: usize| if round.is_multiple_of(2) { 1.0 } else { 3.0 };
     use planted::{plain, run};
     let mut written: Vec<Value> = vec![
         shown(planted::compared(&[run(1, 30, plain)], &[run(2, 30, slower)])),

@@ -34,6 +34,9 @@ const REAL: &str = "real::";
 /// A test that runs longer than this is named.
 const SLOW: Duration = Duration::from_secs(30);
 
+/// How often the progress is printed.
+const PROGRESS: Duration = Duration::from_secs(60);
+
 /// Which tests to run, and how often.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Choice {
@@ -101,9 +104,10 @@ pub fn run(
     queue.add_tests(choice, first);
     let mut summary = Summary::default();
     let mut running: BTreeMap<usize, Running> = BTreeMap::new();
+    let mut next_line = PROGRESS;
     let (tell, ended) = mpsc::channel();
     std::thread::scope(|scope| -> Result<()> {
-        while !queue.schedule.is_done() {
+        while queue.schedule.left() > 0 {
             while let Some(number) = queue.schedule.next() {
                 let (tell, required, lint) = (tell.clone(), &required, &lint);
                 let work = queue.works[number].clone();
@@ -132,6 +136,15 @@ pub fn run(
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => bail!("all tests are gone"),
+            }
+            if began.elapsed() > next_line {
+                let (known, seconds) = (queue.works.len(), began.elapsed().as_secs());
+                println!(
+                    "{} of {known} done after {seconds} s, {} running",
+                    known - queue.schedule.left(),
+                    running.len()
+                );
+                next_line += PROGRESS;
             }
             for (number, one) in running.iter_mut().filter(|(_, one)| one.since.elapsed() > SLOW) {
                 if let (Work::Test(test), false) = (&queue.works[*number], one.is_named) {

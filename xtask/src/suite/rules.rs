@@ -55,6 +55,7 @@ pub const RULES: &[Rule] = &[
     // What takes longest.
     rule("real::guest::everything", Load::Computes),
     rule("real::kill::", Load::Waits),
+    rule("real::resources::nothing_is_left", Load::Waits),
     rule("real::stack::", Load::Waits),
     // CPU time of everything on the machine, against the kernel's own figures.
     rule("real::accounting::", Load::Alone),
@@ -72,8 +73,15 @@ pub const RULES: &[Rule] = &[
     rule("real::layers::", Load::Waits).sharing(&["page cache"]),
     rule("real::machine::cold::", Load::Waits).owning(&["page cache"]),
     // Rules of the host's firewall.
+    // Helper processes of published ports, by their names.
+    rule("real::handles::pairs::", Load::Waits).owning(&["ports"]),
+    rule("real::handles::web::a_program", Load::Waits).sharing(&["ports"]),
+    rule("real::handles::a_peer_on_the_host_reaches", Load::Waits).sharing(&["ports"]),
+    rule("real::handles::published::the_ports", Load::Waits).sharing(&["ports"]),
+    // Their CPU time, which the kernel's rings of events may be too small for on a busy machine.
+    rule("real::handles::published::published_ports", Load::Alone),
     rule("real::handles::two_containers_of_podman", Load::Waits).owning(&["firewall"]),
-    rule("real::handles::web::a_firewall", Load::Waits).owning(&["firewall"]),
+    rule("real::handles::web::a_firewall", Load::Waits).owning(&["firewall"]).sharing(&["ports"]),
     rule("real::handles::", Load::Waits),
     rule("real::machine::", Load::Waits),
     // Everything else.
