@@ -368,7 +368,7 @@ fn a_file_is_written_for_each_connection_and_removed_with_it() {
 #[test]
 fn a_file_that_changes_in_the_meantime_is_found() {
     let place = tempfile::tempdir().unwrap();
-    let settings = Settings { directory: Some(place.path().into()), bytes: 8 << 20, ..Settings::default() };
+    let settings = Settings { directory: Some(place.path().into()), bytes: 1 << 20, ..Settings::default() };
     let address = served("127.0.0.1:0", settings);
     let asked = Load { path: "/disk-io".into(), ..some(1, 1) };
     assert_eq!(done(address, &asked).unwrap().requests, 1);

@@ -10,6 +10,10 @@ use crate::support::{Need, skip};
 
 /// Everything that contains this run's id: containers, mounts, addresses, cgroups, processes, runtimes' states.
 pub fn of_run(run: &str) -> Vec<String> {
+    [in_engines(run), outside_engines(run)].concat()
+}
+
+fn in_engines(run: &str) -> Vec<String> {
     let name = format!("dunnage-{run}-");
     let mut left = Vec::new();
     let label = format!("label=dunnage.run={run}");
@@ -17,6 +21,16 @@ pub fn of_run(run: &str) -> Vec<String> {
         let listed = listed((engine, need), &["ps", "--all", "--filter", &label, "--format", "{{.Names}}"]);
         left.extend(listed.lines().map(|line| format!("{engine} container {line}")));
     }
+    for socket in containerd::sockets() {
+        left.extend(containerd::holds(socket).into_iter().filter(|line| line.contains(&name)));
+    }
+    left
+}
+
+/// The same without asking engines, for a run without any.
+pub fn outside_engines(run: &str) -> Vec<String> {
+    let name = format!("dunnage-{run}-");
+    let mut left = Vec::new();
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("our mounts");
     let ours = mounts.lines().filter(|line| line.contains(&name) || line.contains(&format!("runs/{run}")));
     left.extend(ours.map(|line| format!("mount {line}")));
@@ -25,9 +39,6 @@ pub fn of_run(run: &str) -> Vec<String> {
     left.extend(ours.map(|line| format!("address {line}")));
     left.extend(processes(&name));
     cgroups(Path::new("/sys/fs/cgroup"), &name, &mut left);
-    for socket in containerd::sockets() {
-        left.extend(containerd::holds(socket).into_iter().filter(|line| line.contains(&name)));
-    }
     for states in ["/run/crun", "/run/runc", "/run/youki", "/run/runsc", "/run/netns", containerd::STATES] {
         let entries = fs::read_dir(states).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.path().display().to_string());

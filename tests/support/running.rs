@@ -64,7 +64,8 @@ impl<'a> Running<'a> {
         find().expect("a journal")
     }
 
-    /// Stops it for a look, again and again, until something is there; it stays stopped then.
+    /// Stops it for a look, again and again, until something is there; it stays stopped then. Between two looks it runs as long as a
+    /// look takes, so that it gets on.
     fn stopped_with(&mut self, look: impl Fn(&str) -> Vec<String>) -> (String, Vec<String>) {
         let id = self.id();
         let mut there = Vec::new();
@@ -74,9 +75,11 @@ impl<'a> Running<'a> {
             // SAFETY: waits for a child of this test that nothing else waits for; the status is valid.
             let waited = unsafe { libc::waitpid(self.child.id() as i32, &mut status, libc::WUNTRACED) };
             assert!(waited > 0 && libc::WIFSTOPPED(status), "it ended early, with status {status}");
+            let began = Instant::now();
             there = look(&id);
             if there.is_empty() {
                 self.send(libc::SIGCONT);
+                std::thread::sleep(began.elapsed());
             }
             !there.is_empty()
         });
