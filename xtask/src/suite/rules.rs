@@ -75,9 +75,11 @@ pub const RULES: &[Rule] = &[
     // Rules of the host's firewall.
     // Helper processes of published ports, by their names.
     rule("real::handles::pairs::", Load::Waits).owning(&["ports"]),
-    rule("real::handles::web::a_program", Load::Waits).sharing(&["ports"]),
+    rule("real::handles::names::every_subject", Load::Waits).owning(&["ports"]),
     rule("real::handles::a_peer_on_the_host_reaches", Load::Waits).sharing(&["ports"]),
     rule("real::handles::published::the_ports", Load::Waits).sharing(&["ports"]),
+    // A load whose client must not be what limits it.
+    rule("real::handles::web::a_program", Load::Alone),
     // Their CPU time, which the kernel's rings of events may be too small for on a busy machine.
     rule("real::handles::published::published_ports", Load::Alone),
     rule("real::handles::two_containers_of_podman", Load::Waits).owning(&["firewall"]),
