@@ -48,7 +48,7 @@ pub enum Ending {
     Interrupted,
 }
 
-/// How often in a row a subject may time out before it is skipped: each time costs up to a minute.
+/// How often in a row a subject may time out before it is skipped, and a cell: each time costs up to a minute.
 const MOST_TIMEOUTS: usize = 2;
 
 /// How late dunnage may wake up before a sample is discarded. A busy machine wakes it within tens of milliseconds.
@@ -98,8 +98,11 @@ impl Past {
 /// The outcomes of subjects and cells so far. What is skipped stays so in every part of a run.
 #[derive(Debug, Default)]
 pub struct Tried {
-    /// By subject, how often it timed out in a row.
-    timeouts: Vec<usize>,
+    /// By subject, how often in a row all that shares a container timed out: one path that is in the way of nothing else is not the
+    /// subject's fault.
+    subjects_late: Vec<usize>,
+    /// By cell, how often it timed out in a row.
+    cells_late: Vec<usize>,
     /// By cell.
     pasts: Vec<Past>,
 }
@@ -114,9 +117,10 @@ pub fn run(
     context: &mut dyn FnMut() -> RoundContext,
     listen: &mut dyn FnMut(&Event<'_>) -> Result<()>,
 ) -> Result<Ending> {
-    let Tried { timeouts, pasts } = tried;
+    let Tried { subjects_late, cells_late, pasts } = tried;
     let host = bare::peer(&run.place);
-    timeouts.resize(subjects.len(), 0);
+    subjects_late.resize(subjects.len(), 0);
+    cells_late.resize(plan.cells.len(), 0);
     pasts.resize(plan.cells.len(), Past::None);
     for round in first..plan.warmups + plan.rounds {
         listen(&Event::RoundBegins { round })?;
@@ -126,13 +130,15 @@ pub fn run(
         for group in order.chunk_by(|one, next| plan.share(*one, *next)) {
             let asked = group.iter().map(|cell| &plan.cells[*cell]);
             let asked = asked.map(|cell| (cell.experiment, &cell.setting));
-            let subject = subjects[plan.cells[group[0]].subject].as_mut();
+            let number = plan.cells[group[0]].subject;
+            let subject = subjects[number].as_mut();
+            let is_skipped = subjects_late[number] >= MOST_TIMEOUTS;
+            let (mut tried, mut late) = (0, 0);
             let mut sitting = Sitting::of(subject, asked, (&host, run));
             for (&cell, position) in group.iter().zip(&mut places) {
                 listen(&Event::CellBegins { cell, position })?;
                 let planned = &plan.cells[cell];
-                let timeouts = &mut timeouts[planned.subject];
-                let outcome = if *timeouts >= MOST_TIMEOUTS {
+                let outcome = if is_skipped || cells_late[cell] >= MOST_TIMEOUTS {
                     Outcome::Skipped(format!("it timed out {MOST_TIMEOUTS} times in a row"))
                 } else if let Some(reason) = pasts[cell].hopeless() {
                     Outcome::Skipped(reason)
@@ -146,9 +152,15 @@ pub fn run(
                     }
                 };
                 match &outcome {
-                    Outcome::Failed(failure) if failure.class == FailureClass::Timeout => *timeouts += 1,
+                    Outcome::Failed(failure) if failure.class == FailureClass::Timeout => {
+                        (tried, late) = (tried + 1, late + 1);
+                        cells_late[cell] += 1;
+                    }
                     Outcome::Skipped(_) => {}
-                    _ => *timeouts = 0,
+                    _ => {
+                        tried += 1;
+                        cells_late[cell] = 0;
+                    }
                 }
                 if !planned.asks().recovers {
                     pasts[cell] = std::mem::take(&mut pasts[cell]).and(&outcome);
@@ -162,6 +174,11 @@ pub fn run(
                     return Ok(Ending::Interrupted);
                 }
             }
+            subjects_late[number] = match (tried, late) {
+                (0, _) => subjects_late[number],
+                _ if tried == late => subjects_late[number] + 1,
+                _ => 0,
+            };
         }
         listen(&Event::RoundEnds { round, context: context() })?;
     }

@@ -55,7 +55,8 @@ fn a_web_server_is_a_process_of_its_own_and_takes_loads() {
     ends(&dunnage, bare, run);
 }
 
-/// A web server that forks for each connection and answers until the other side closes it.
+/// A web server that forks for each connection and answers until the other side closes it; slow enough that an unoptimised client
+/// does not limit the load.
 const PROGRAM: &str = r#"
 use IO::Socket::INET;
 $SIG{CHLD} = 'IGNORE';
@@ -64,7 +65,11 @@ my $server = IO::Socket::INET->new(LocalPort => $ARGV[0], Listen => 50, ReuseAdd
 while (my $client = $server->accept) {
     next if fork;
     $client->autoflush(1);
-    while (<$client>) { print $client "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" if /^\r/ }
+    while (<$client>) {
+        next unless /^\r/;
+        select undef, undef, undef, 0.002;
+        print $client "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    }
     exit;
 }
 "#;
