@@ -17,10 +17,14 @@ fn strike_at_every_write(test: &str, need: Need, subject: &str) {
     if lacks(test, Need::Root) || lacks(test, need) {
         return;
     }
-    let engines: Vec<_> = ["docker", "podman"].into_iter().filter(|engine| *engine == subject).collect();
-    let look = if engines.is_empty() { left::outside_engines } else { left::of_run };
-    let foreign = Foreign::plant(engines);
+    let engine = left::ENGINES.into_iter().find(|(engine, _)| *engine == subject);
+    let look = |run: &str| {
+        let inside = engine.map(|engine| left::in_engine(engine, run));
+        [left::outside_engines(run), inside.unwrap_or_default()].concat()
+    };
+    let foreign = Foreign::plant(engine.iter().map(|(name, _)| *name).collect());
     let dunnage = Dunnage::new();
+    let dunnage = if engine.is_some() { dunnage } else { dunnage.without_engines() };
     let arguments = format!("run start -s {subject} --set prestate=idle --rounds 1 -o DIR");
     // The image is in the engine, and the directories are made.
     assert_eq!(dunnage.run(&arguments).code, 0);
@@ -38,7 +42,7 @@ fn strike_at_every_write(test: &str, need: Need, subject: &str) {
         println!("killed at write {number} of {count} of {subject}, with {}", open.join(" and "));
         assert_eq!(runs.len(), 1, "write {number}: {killed}");
         left.extend(open);
-        check(&dunnage, &runs, number, &foreign, look);
+        check(&dunnage, &runs, number, &foreign, &look);
     }
     assert!(left.iter().any(|what| what.contains("container")), "{left:?}");
 }
@@ -62,7 +66,7 @@ fn check(
     runs: &[String],
     number: usize,
     foreign: &Foreign,
-    look: fn(&str) -> Vec<String>,
+    look: &dyn Fn(&str) -> Vec<String>,
 ) {
     let _ = fs::remove_dir_all(dunnage.directory());
     let clean =
@@ -141,7 +145,7 @@ fn nothing_is_left_after_a_kill_at_other_moments() {
         let (runs, open) = abandoned(&dunnage);
         println!("killed after {} ms: {step}, with {}", delay.as_millis(), open.join(" and "));
         is_left |= !open.is_empty();
-        check(&dunnage, &runs, moment, &foreign, left::of_run);
+        check(&dunnage, &runs, moment, &foreign, &left::of_run);
     }
     assert!(is_left, "each kill struck between two containers");
     forget();

@@ -139,14 +139,18 @@ fn a_killed_run_leaves_what_a_sweep_removes() {
         run.await_event(cell);
         let is_early = cell.len() == 1;
         let (run, there) = run.kill_with(|run| {
-            let there = left_of(&dunnage.state(), run);
+            let there = left_of(&dunnage.state(), run, &left::ENGINES);
             let has_image = there.iter().any(|line| line.starts_with("podman image "));
             if is_early || has_image { there } else { Vec::new() }
         });
         let swept = dunnage.run("sweep");
         assert_eq!(swept.code, 0, "{swept}");
         assert_eq!(left::of_run(&run), Vec::<String>::new(), "{there:?}, {swept}");
-        assert_eq!(left_of(&dunnage.state(), &run), Vec::<String>::new(), "{there:?}, {swept}");
+        assert_eq!(
+            left_of(&dunnage.state(), &run, &left::ENGINES),
+            Vec::<String>::new(),
+            "{there:?}, {swept}"
+        );
         assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new(), "{there:?}, {swept}");
     }
 }

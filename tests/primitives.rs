@@ -160,7 +160,7 @@ fn an_ordinary_user_gets_prices_or_reasons() {
 
 /// What is there of a run: in its directory, on the machine, and interfaces, which do not have its id in their names.
 fn there(dunnage: &Dunnage, run: &str) -> Vec<String> {
-    [left_of(&dunnage.state(), run), left::of_run(run), interfaces()].concat()
+    [left_of(&dunnage.state(), run, &left::ENGINES), left::of_run(run), interfaces()].concat()
 }
 
 #[test]

@@ -17,8 +17,9 @@ use dunnage::units::Stamp;
 
 use crate::support::{Need, lacks};
 
-/// How late a wake-up may be on a busy machine with two cores.
-const WAKING: u64 = 30_000_000;
+/// What an end may take to be noticed. Other programs only add to it, so one of several attempts is below.
+const NOTICED: i64 = 30_000_000;
+const ATTEMPTS: usize = 10;
 
 /// How long something stays before it disappears.
 const STAY: Duration = Duration::from_millis(120);
@@ -50,14 +51,19 @@ fn later(end: impl FnOnce() + Send + 'static) -> thread::JoinHandle<(Stamp, Stam
     })
 }
 
-fn assert_just_after(at: Stamp, (before, after): (Stamp, Stamp)) {
-    eprintln!(
-        "gone {} us after the end began, which took {} us",
-        (at.0 as i64 - before.0 as i64) / 1000,
-        (after.0 - before.0) / 1000
-    );
+/// How long after an end, between these stamps, it was noticed: never before.
+fn lateness(at: Stamp, (before, after): (Stamp, Stamp)) -> i64 {
     assert!(at >= before, "never before the end");
-    assert!(at.0 <= after.0 + WAKING, "and soon after it");
+    at.0 as i64 - after.0 as i64
+}
+
+/// The least lateness of several attempts is that of the watcher.
+fn assert_soon(attempt: impl Fn() -> i64) {
+    let mut all = Vec::new();
+    while all.len() < ATTEMPTS && !all.iter().any(|late| *late <= NOTICED) {
+        all.push(attempt());
+    }
+    assert!(all.iter().any(|late| *late <= NOTICED), "noticed after {all:?} ns");
 }
 
 struct Mount(PathBuf);
@@ -120,22 +126,22 @@ fn nothing_left_is_gone_at_the_return() {
 
 #[test]
 fn a_process_is_waited_for_and_a_similar_one_is_not() {
-    let mark = token("process");
-    let mut similar = process(&mark[..mark.len() - 1].replace("process", "proces"), "3");
-    let mut ours = process(&mark, "0.12");
-    let returned = clock::now();
-    let watcher =
-        thread::spawn(move || (Remains::new().watch(&tokens(&mark), returned, in_seconds(10)), clock::now()));
-    ours.wait().unwrap();
-    let reaped = clock::now();
-    let gone = watcher.join().unwrap().0.unwrap();
-    eprintln!("gone {} us after it was reaped", (gone.at.0 as i64 - reaped.0 as i64) / 1000);
-    assert!(gone.at.0 >= returned.0 + 110_000_000, "it lives for 120 ms");
-    assert!(gone.at.0 <= reaped.0 + WAKING);
-    assert_eq!(gone.waited_for.len(), 1, "{:?}", gone.waited_for);
-    assert!(similar.try_wait().unwrap().is_none(), "the similar one was neither waited for nor touched");
-    similar.kill().unwrap();
-    similar.wait().unwrap();
+    assert_soon(|| {
+        let mark = token("process");
+        let mut similar = process(&mark[..mark.len() - 1].replace("process", "proces"), "30");
+        let began = clock::now();
+        let mut ours = process(&mark, "0.12");
+        let watcher = thread::spawn(move || Remains::new().watch(&tokens(&mark), began, in_seconds(10)));
+        ours.wait().unwrap();
+        let reaped = clock::now();
+        let gone = watcher.join().unwrap().unwrap();
+        assert!(gone.at.0 >= began.0 + 120_000_000, "it lives for 120 ms");
+        assert_eq!(gone.waited_for.len(), 1, "{:?}", gone.waited_for);
+        assert!(similar.try_wait().unwrap().is_none(), "the similar one was neither waited for nor touched");
+        similar.kill().unwrap();
+        similar.wait().unwrap();
+        gone.at.0 as i64 - reaped.0 as i64
+    });
 }
 
 #[test]
@@ -146,12 +152,14 @@ fn a_mount_is_waited_for() {
     let mark = token("mount");
     let directory = tempfile::tempdir().unwrap();
     let _foreign = Mount::tmpfs(&directory.path().join("dunnage-remains-test-mount-foreign"));
-    let ours = Mount::tmpfs(&directory.path().join(&mark));
-    let end = later(move || drop(ours));
-    let gone = Remains::new().watch(&tokens(&mark), clock::now(), in_seconds(10)).unwrap();
-    assert_just_after(gone.at, end.join().unwrap());
-    let waited: Vec<Kind> = gone.waited_for.iter().map(|item| item.kind).collect();
-    assert_eq!(waited, [Kind::Mount]);
+    assert_soon(|| {
+        let ours = Mount::tmpfs(&directory.path().join(&mark));
+        let end = later(move || drop(ours));
+        let gone = Remains::new().watch(&tokens(&mark), clock::now(), in_seconds(10)).unwrap();
+        let waited: Vec<Kind> = gone.waited_for.iter().map(|item| item.kind).collect();
+        assert_eq!(waited, [Kind::Mount]);
+        lateness(gone.at, end.join().unwrap())
+    });
 }
 
 #[test]
@@ -162,24 +170,26 @@ fn cgroups_of_every_hierarchy_are_waited_for() {
     }
     let mark = token("cgroup");
     let foreign = Cgroups::new(&token("cgrou"));
-    let mut ours = Cgroups::new(&format!("{mark}.scope"));
-    let count = ours.0.len();
-    assert!(count > 0, "no hierarchy has the group");
-    let last = Cgroups(ours.0.split_off(count - 1));
-    let end = later(move || {
-        drop(ours);
-        thread::sleep(Duration::from_millis(40));
+    assert_soon(|| {
+        let mut ours = Cgroups::new(&format!("{mark}.scope"));
+        let count = ours.0.len();
+        assert!(count > 0, "no hierarchy has the group");
+        let last = Cgroups(ours.0.split_off(count - 1));
+        let end = later(move || {
+            drop(ours);
+            thread::sleep(Duration::from_millis(40));
+        });
+        let very_end = thread::spawn(move || {
+            end.join().unwrap();
+            let before = clock::now();
+            drop(last);
+            (before, clock::now())
+        });
+        let gone = Remains::new().watch(&tokens(&mark), clock::now(), in_seconds(10)).unwrap();
+        assert_eq!(gone.waited_for.len(), count, "{:?}", gone.waited_for);
+        assert!(foreign.0.iter().all(|path| path.is_dir()));
+        lateness(gone.at, very_end.join().unwrap())
     });
-    let very_end = thread::spawn(move || {
-        end.join().unwrap();
-        let before = clock::now();
-        drop(last);
-        (before, clock::now())
-    });
-    let gone = Remains::new().watch(&tokens(&mark), clock::now(), in_seconds(10)).unwrap();
-    assert_just_after(gone.at, very_end.join().unwrap());
-    assert_eq!(gone.waited_for.len(), count, "{:?}", gone.waited_for);
-    assert!(foreign.0.iter().all(|path| path.is_dir()));
 }
 
 #[test]
@@ -189,44 +199,42 @@ fn a_process_in_the_cgroup_needs_no_token() {
         return;
     }
     let mark = token("member");
-    let group = Cgroups::new(&mark);
-    let mut member = process("nothing", "0.12");
-    let pid = member.id();
-    let joined: Vec<PathBuf> = group
-        .0
-        .iter()
-        .filter(|path| fs::write(path.join("cgroup.procs"), pid.to_string()).is_ok())
-        .cloned()
-        .collect();
-    let exact = joined.first().cloned().expect("no hierarchy has the process");
-    let tokens = tokens(&mark);
-    let end = thread::spawn(move || {
-        member.wait().unwrap();
-        let before = clock::now();
-        drop(group);
-        (before, clock::now())
-    });
-    let gone = Remains::new().watch(&tokens, clock::now(), in_seconds(10)).unwrap();
-    assert_just_after(gone.at, end.join().unwrap());
-    let found: Vec<_> = gone.waited_for.iter().filter(|item| item.kind == Kind::Process).collect();
-    assert!(found.iter().any(|item| item.name.starts_with(&format!("{pid}: "))), "{:?}", gone.waited_for);
-    assert!(
-        gone.waited_for
+    assert_soon(|| {
+        let group = Cgroups::new(&mark);
+        let mut member = process("nothing", "0.12");
+        let pid = member.id();
+        let joined: Vec<PathBuf> = group
+            .0
             .iter()
-            .any(|item| item.kind == Kind::Cgroup && item.name == exact.display().to_string())
-    );
+            .filter(|path| fs::write(path.join("cgroup.procs"), pid.to_string()).is_ok())
+            .cloned()
+            .collect();
+        let exact = joined.first().cloned().expect("no hierarchy has the process");
+        let tokens = tokens(&mark);
+        let end = thread::spawn(move || {
+            member.wait().unwrap();
+            let before = clock::now();
+            drop(group);
+            (before, clock::now())
+        });
+        let gone = Remains::new().watch(&tokens, clock::now(), in_seconds(10)).unwrap();
+        let waited: Vec<_> =
+            gone.waited_for.iter().map(|item| (item.kind, item.name.split(':').next().unwrap())).collect();
+        assert!(waited.contains(&(Kind::Process, &*pid.to_string())), "{waited:?}");
+        assert!(waited.contains(&(Kind::Cgroup, exact.to_str().unwrap())), "{waited:?}");
+        lateness(gone.at, end.join().unwrap())
+    });
 }
 
 #[test]
 fn what_outlives_the_deadline_is_named() {
     let mark = token("deadline");
-    let mut ours = [process(&mark, "5"), process(&mark, "5.5")];
+    let mut ours = [process(&mark, "60"), process(&mark, "60.5")];
     let tokens = tokens(&mark);
     let begin = clock::now();
     let deadline = Stamp(begin.0 + 100_000_000);
     let error = Remains::new().watch(&tokens, begin, deadline).unwrap_err();
-    let end = clock::now();
-    assert!(end >= deadline && end.0 < deadline.0 + WAKING * 3);
+    assert!(clock::now() >= deadline);
     let NotGone::StillThere(items) = &error else { panic!("{error}") };
     assert_eq!(items.len(), 2, "{error}");
     assert!(ours.iter().all(|one| error.to_string().contains(&format!("{}: {mark}", one.id()))), "{error}");

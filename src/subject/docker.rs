@@ -11,7 +11,7 @@ use super::component::{Client, components, program};
 use super::drivers::{self, Storage};
 use super::engine::{self, Engine};
 use super::unavailable::silent_docker;
-use super::{Cause, Component, Facts, Kind, Need, Place, Spec, Subject, Unavailable, kinds, on_path};
+use super::{Broom, Cause, Component, Facts, Kind, Need, Place, Spec, Subject, Unavailable, kinds, on_path};
 use crate::sys::process::{self, Process};
 
 /// The client's default socket.
@@ -23,8 +23,14 @@ pub static KIND: Kind = Kind {
     as_installed: &["docker", "docker+crun"],
     equalised: &["docker:log=none,net=none", "docker+crun:log=none,net=none"],
     build,
-    sweep: |_, broom| engine::sweep(find(&Spec::plain("docker")), broom),
+    sweep: |_, broom| sweep(broom).unwrap_or_default(),
 };
+
+/// Sweeps the daemon that the client asks by default, if it answers.
+fn sweep(broom: Broom) -> Result<Vec<String>, Unavailable> {
+    let spec = Spec::plain("docker");
+    engine::sweep(&spec, &client(&spec)?, broom)
+}
 
 /// The runtime of a daemon that is not configured otherwise.
 const DEFAULT_RUNTIME: &str = "runc";

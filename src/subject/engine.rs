@@ -117,17 +117,7 @@ impl Engine {
     }
 
     pub(super) fn rm(&self, name: &str) -> Result<Found, Failure> {
-        self.removed(&["rm", "--force", "--volumes", name])
-    }
-
-    /// Removes something with these arguments; an engine prints the name of what it has removed.
-    fn removed(&self, words: &[&str]) -> Result<Found, Failure> {
-        match self.client.insist(words) {
-            Ok(words) if words.is_empty() => Ok(Found::No),
-            Ok(_) => Ok(Found::Yes),
-            Err(why) if is_about_nothing(&why.reason) => Ok(Found::No),
-            Err(why) => Err(why.into()),
-        }
+        removed(&self.client, &rm(name))
     }
 
     /// The labels of what this run makes, as options of a verb that makes something.
@@ -265,6 +255,21 @@ impl Subject for Engine {
     }
 }
 
+/// The arguments that remove a container.
+fn rm(name: &str) -> [&str; 4] {
+    ["rm", "--force", "--volumes", name]
+}
+
+/// Removes something with these arguments; an engine prints the name of what it has removed.
+fn removed(client: &Client, words: &[&str]) -> Result<Found, Failure> {
+    match client.insist(words) {
+        Ok(words) if words.is_empty() => Ok(Found::No),
+        Ok(_) => Ok(Found::Yes),
+        Err(why) if is_about_nothing(&why.reason) => Ok(Found::No),
+        Err(why) => Err(why.into()),
+    }
+}
+
 /// The user namespace that a container asks for; a remapping is the daemon's.
 pub(super) fn userns(spec: &Spec) -> Option<&str> {
     spec.get("userns").filter(|name| *name != "remap")
@@ -336,29 +341,27 @@ fn unless_taken(removed: Result<Found, Failure>) -> Result<Found, Failure> {
 }
 
 /// Removes labelled containers of runs that are no longer alive, and labelled images. An image that another
-/// container uses stays, and this is reported.
-pub(super) fn sweep(found: Result<Engine, Unavailable>, broom: Broom) -> Vec<String> {
-    let Ok(engine) = found else { return Vec::new() };
-    let name = engine.about.spec.to_string();
+/// container uses stays, and this is reported. An engine that does not answer is an error. The engine is only asked what it has:
+/// to ask podman for its facts makes it ask the system's package manager, for longer than the sweep takes.
+pub(super) fn sweep(name: &Spec, client: &Client, broom: Broom) -> Result<Vec<String>, Unavailable> {
     let mut told = Vec::new();
     let format = format!("{{{{.Names}}}} {{{{.Label \"{RUN_LABEL}\"}}}} {{{{.Label \"{STATE_LABEL}\"}}}}");
     let filter = format!("label={RUN_LABEL}");
-    let listed =
-        engine.client.ask(&["ps", "--all", "--filter", &filter, "--format", &format]).unwrap_or_default();
+    let listed = client.ask(&["ps", "--all", "--filter", &filter, "--format", &format])?;
     for line in listed.lines() {
         let words: Vec<_> = line.splitn(3, ' ').map(str::trim).collect();
         let [container, run, state] = words[..] else { continue };
         if broom.containers && !context::may_be_alive(state.as_ref(), run) {
             let what = format!("container `{container}` from {name}");
-            told.extend(broom.take(what, || engine.remove(container)));
+            told.extend(broom.take(what, || removed(client, &rm(container))));
         }
     }
     if !broom.shared {
-        return told;
+        return Ok(told);
     }
-    for image in engine.client.ask(&OUR_IMAGES).unwrap_or_default().lines() {
+    for image in client.ask(&OUR_IMAGES).unwrap_or_default().lines() {
         let what = format!("image `{image}` from {name}");
-        told.extend(broom.take(what, || unless_taken(engine.removed(&["rmi", image]))));
+        told.extend(broom.take(what, || unless_taken(removed(client, &["rmi", image]))));
     }
-    told
+    Ok(told)
 }

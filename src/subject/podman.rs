@@ -46,15 +46,14 @@ fn over_api(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable>
 /// Sweeps the current user's podman, and as root that of every user whose storage has an image from dunnage.
 /// The storage of a deleted user is gone too.
 fn sweep(place: &Place, broom: Broom) -> Vec<String> {
-    let mut told = engine::sweep(find(&Spec::plain("podman")), broom);
+    let swept = |spec: &Spec| engine::sweep(spec, &client(spec)?, broom);
+    let mut told = swept(&Spec::plain("podman")).unwrap_or_default();
     let users = std::fs::read_dir(engine::users_with_images(&place.state)).into_iter().flatten().flatten();
     let users = users.filter_map(|entry| entry.file_name().into_string().ok());
     for user in users.filter(|user| Login::exists(user)) {
-        let found = find(&Spec::plain("podman").with(&[("rootless", &user)]));
-        if let Err(why) = &found {
-            told.push(format!("cannot list the images of `{user}`: {}", why.reason));
-        }
-        told.extend(engine::sweep(found, broom));
+        let spec = Spec::plain("podman").with(&[("rootless", &user)]);
+        let failed = |why: Unavailable| vec![format!("cannot list the images of `{user}`: {}", why.reason)];
+        told.extend(swept(&spec).unwrap_or_else(failed));
     }
     told
 }
@@ -64,10 +63,16 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
     find_with(spec, &[])
 }
 
-/// The same with these options before every verb.
-fn find_with(spec: &Spec, options: &[String]) -> Result<Engine, Unavailable> {
+/// The client of a specification.
+fn client(spec: &Spec) -> Result<Client, Unavailable> {
     let mut client = Client::of(program(spec, "podman", "install the package `podman`")?);
     client.login = spec.get("rootless").map(Login::of).transpose()?.flatten();
+    Ok(client)
+}
+
+/// The same with these options before every verb.
+fn find_with(spec: &Spec, options: &[String]) -> Result<Engine, Unavailable> {
+    let mut client = client(spec)?;
     if let Some(runtime) = &spec.runtime {
         if on_path(runtime).is_none() {
             let remedy = format!("install the package `{runtime}`");

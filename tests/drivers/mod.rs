@@ -38,7 +38,11 @@ fn serve(drivers: &[Driver]) -> Recorded {
 }
 
 fn check_nothing_left(dunnage: &Dunnage, run: &str, told: &Ran) {
-    assert_eq!(crate::resources::left::left_of(&dunnage.state(), run), Vec::<String>::new(), "{told}");
+    assert_eq!(
+        crate::resources::left::left_of(&dunnage.state(), run, &left::ENGINES),
+        Vec::<String>::new(),
+        "{told}"
+    );
     assert_eq!(left::of_run(run), Vec::<String>::new(), "{told}");
     let mut roots = fs::read_dir("/run").expect("/run").flatten().map(|entry| entry.path());
     assert_eq!(roots.find(|path| path.to_string_lossy().contains(run)), None, "{told}");
@@ -143,7 +147,8 @@ fn a_sweep_removes_private_daemons_and_stores() {
     let mut run = Running::start(&dunnage, &format!("run lifecycle {subjects} --rounds 50 -o DIR"));
     // Daemon and store are made before, and serve until the end.
     run.await_event(&["\"cell ends\"", "docker"]);
-    let (run, there) = run.kill_with(|run| crate::resources::left::left_of(&dunnage.state(), run));
+    let (run, there) =
+        run.kill_with(|run| crate::resources::left::left_of(&dunnage.state(), run, &left::ENGINES));
     let has = |what: &str| there.iter().any(|line| line.contains(what));
     assert!(has("dockerd") && has("loop") && has("/s"), "{there:?}");
     let swept = dunnage.run("sweep");

@@ -102,15 +102,15 @@ fn living<'a>(dunnage: &'a Dunnage, subject: &str, experiment: &str) -> Running<
 }
 
 /// Both are sent while a container lives, which is the case during most of either experiment.
-fn leaves_nothing_when_stopped(subject: &str) {
+fn leaves_nothing_when_stopped(subject: &str, make: fn() -> Dunnage) {
     for experiment in ["lifecycle", "exec"] {
-        let dunnage = Dunnage::new();
+        let dunnage = make();
         let (run, status) = living(&dunnage, subject, experiment).signal_with(libc::SIGINT, left::of_run);
         assert_eq!(status.code(), Some(5), "{status}");
         assert_eq!(left::of_run(&run), Vec::<String>::new());
         assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
 
-        let dunnage = Dunnage::new();
+        let dunnage = make();
         let _turn = Sweeps::begin();
         let (run, there) = living(&dunnage, subject, experiment).kill_with(left::of_run);
         let swept = dunnage.run("sweep");
@@ -122,20 +122,20 @@ fn leaves_nothing_when_stopped(subject: &str) {
 
 #[test]
 fn a_stopped_or_killed_life_of_the_floor_leaves_nothing() {
-    leaves_nothing_when_stopped("floor");
+    leaves_nothing_when_stopped("floor", || Dunnage::new().without_engines());
 }
 
 #[test]
 fn a_stopped_or_killed_life_of_crun_leaves_nothing() {
     if !lacks("a_stopped_or_killed_life_of_crun_leaves_nothing", Need::Crun) {
-        leaves_nothing_when_stopped("crun");
+        leaves_nothing_when_stopped("crun", || Dunnage::new().without_engines());
     }
 }
 
 #[test]
 fn a_stopped_or_killed_life_of_podman_leaves_nothing() {
     if !lacks("a_stopped_or_killed_life_of_podman_leaves_nothing", Need::Podman) {
-        leaves_nothing_when_stopped("podman:net=none");
+        leaves_nothing_when_stopped("podman:net=none", Dunnage::new);
     }
 }
 

@@ -30,13 +30,15 @@ fn service(port: u16) -> String {
 }
 
 /// A service that writes the time right before and right after it listens into a file in this directory, which is at the same
-/// place inside.
+/// place inside. It is asked to end as soon as it listens, and ends when it has written.
 fn noting_service(port: u16, directory: &str) -> String {
     let lines = format!(
-        "select undef, undef, undef, {SLEEP}; my $before = clock_gettime(CLOCK_MONOTONIC); \
+        "$SIG{{TERM}} = sub {{ $asked = 1 }}; \
+         select undef, undef, undef, {SLEEP}; my $before = clock_gettime(CLOCK_MONOTONIC); \
          $own = IO::Socket::INET->new(Listen => 5, LocalPort => {port}, ReuseAddr => 1) or die $@; \
          my $after = clock_gettime(CLOCK_MONOTONIC); open my $file, q(>>), q({directory}/times) or die $!; \
-         printf $file qq(%.9f %.9f\\n), $before, $after; close $file; sleep 99"
+         printf $file qq(%.9f %.9f\\n), $before, $after; close $file; \
+         $SIG{{TERM}} = q(DEFAULT); kill TERM => $$ if $asked; sleep 99"
     );
     let modules = "-MIO::Socket::INET -MTime::HiRes=clock_gettime,CLOCK_MONOTONIC";
     format!("/usr/bin/perl {modules} -e '{lines}'")

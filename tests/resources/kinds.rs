@@ -10,6 +10,7 @@ use dunnage::resource::filesystem::{TYPES, filesystem};
 use dunnage::resource::mounts::{Source, mount};
 use dunnage::subject::{Container, ContainerRequest, RunContext, Spec, Subject, Wish, kind_of};
 
+use crate::left::ENGINES;
 use crate::support::Need;
 
 type Make = for<'a> fn(&'a RunContext) -> Result<Box<dyn Finish + 'a>, Abort>;
@@ -21,6 +22,13 @@ pub struct Case {
     pub kind: &'static str,
     pub needs: &'static [Need],
     pub make: Make,
+}
+
+impl Case {
+    /// The engines that may hold it.
+    pub fn engines(&self) -> Vec<(&'static str, Need)> {
+        ENGINES.into_iter().filter(|(_, need)| self.needs.contains(need)).collect()
+    }
 }
 
 /// A held resource of any type.
@@ -111,7 +119,6 @@ fn prepared(spec: &str, run: &RunContext) -> Result<Box<dyn Finish>, Abort> {
 
 /// Twelve layers with two files each.
 pub fn image() -> Wish<'static> {
-    static EXECUTABLE: OnceLock<Vec<u8>> = OnceLock::new();
     static LAYERS: OnceLock<Vec<Vec<(String, u64)>>> = OnceLock::new();
     let layers = LAYERS.get_or_init(|| {
         let file = |layer: usize, name: &str| (format!("data/{layer}/{name}"), 1000);
@@ -119,8 +126,7 @@ pub fn image() -> Wish<'static> {
             .map(|layer| vec![file(layer, "a"), ("data/same".to_owned(), layer as u64), file(layer, "b")])
             .collect()
     });
-    let executable = EXECUTABLE.get_or_init(|| std::fs::read("/proc/self/exe").expect("our executable"));
-    Wish::Image(executable, layers)
+    Wish::Image(b"an executable that nobody starts", layers)
 }
 
 struct Running<'a>(Container<'a>, Held<Daemon>);

@@ -5,10 +5,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::left::{ENGINES, listed, said};
+use crate::left::{listed, said};
+use crate::support::Need;
 
-/// Everything that contains the run's name or is in its directory.
-pub fn left_of(state: &Path, run: &str) -> Vec<String> {
+/// Everything that contains the run's name or is in its directory, also in these engines.
+pub fn left_of(state: &Path, run: &str, engines: &[(&str, Need)]) -> Vec<String> {
     let directory = state.join("runs").join(run).display().to_string();
     let mut left = Vec::new();
     let files = fs::read_dir(&directory).into_iter().flatten().flatten();
@@ -34,7 +35,7 @@ pub fn left_of(state: &Path, run: &str) -> Vec<String> {
         }
     }
     let label = format!("label=dunnage.run={run}");
-    for (engine, need) in ENGINES {
+    for (engine, need) in engines.iter().copied() {
         for what in ["network", "volume"] {
             let found = listed((engine, need), &[what, "ls", "--quiet", "--filter", &label]);
             left.extend(found.lines().map(|name| format!("{engine} {what} {name}")));

@@ -10,24 +10,22 @@ use crate::support::{Need, skip};
 
 /// Everything that contains this run's id: containers, mounts, addresses, cgroups, processes, runtimes' states.
 pub fn of_run(run: &str) -> Vec<String> {
-    [in_engines(run), outside_engines(run)].concat()
-}
-
-fn in_engines(run: &str) -> Vec<String> {
     let name = format!("dunnage-{run}-");
-    let mut left = Vec::new();
-    let label = format!("label=dunnage.run={run}");
-    for (engine, need) in ENGINES {
-        let listed = listed((engine, need), &["ps", "--all", "--filter", &label, "--format", "{{.Names}}"]);
-        left.extend(listed.lines().map(|line| format!("{engine} container {line}")));
-    }
+    let mut left = [outside_engines(run), in_engine(ENGINES[0], run), in_engine(ENGINES[1], run)].concat();
     for socket in containerd::sockets() {
         left.extend(containerd::holds(socket).into_iter().filter(|line| line.contains(&name)));
     }
     left
 }
 
-/// The same without asking engines, for a run without any.
+/// The containers of a run that this engine has.
+pub fn in_engine((engine, need): (&str, Need), run: &str) -> Vec<String> {
+    let label = format!("label=dunnage.run={run}");
+    let listed = listed((engine, need), &["ps", "--all", "--filter", &label, "--format", "{{.Names}}"]);
+    listed.lines().map(|line| format!("{engine} container {line}")).collect()
+}
+
+/// The same without asking engines.
 pub fn outside_engines(run: &str) -> Vec<String> {
     let name = format!("dunnage-{run}-");
     let mut left = Vec::new();

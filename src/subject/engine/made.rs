@@ -45,6 +45,6 @@ impl Engine {
         if self.client.insist(list)?.lines().all(|line| line != name) {
             return Ok(Found::No);
         }
-        self.removed(&[offer.name(), "rm", name])
+        super::removed(&self.client, &[offer.name(), "rm", name])
     }
 }
