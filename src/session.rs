@@ -10,7 +10,7 @@ use crate::exit::{stopped_early, usage};
 use crate::host::checks::storage;
 use crate::host::facts;
 use crate::image::{Digest, EXECUTABLE, Image};
-use crate::outcome::Abort;
+use crate::outcome::{Abort, FailureClass};
 use crate::plan::{Entry, Ladder, Layer, Plan};
 use crate::record::{Environment, FilterFacts, SubjectFacts, Timer};
 use crate::report::text::{in_shell, meant};
@@ -406,7 +406,14 @@ fn is_default_runtime(spec: &Spec, found: &Found) -> bool {
 /// How long a launch takes until everything is gone.
 fn try_out(subject: &mut dyn Subject, trial: Trial, run: &RunContext) -> Result<Nanos, Abort> {
     subject.prepare(run)?;
-    let mut launch = subject.launch(run)?;
+    let mut launch = match subject.launch(run) {
+        // Docker's daemon now and then loses all output of a container on a busy machine ("reading from a closed fifo").
+        Err(Abort::Failed(failure)) if failure.class == FailureClass::WrongOutput => {
+            (run.tell)(&format!("trying {} once more: {}", subject.about().spec.shown(), failure.reason));
+            subject.launch(run)?
+        }
+        launched => launched?,
+    };
     if trial == Trial::Twice {
         launch = subject.launch(run)?;
     }

@@ -10,6 +10,7 @@ use ::dunnage::image::Image;
 use ::dunnage::subject::podman;
 use serde_json::Value;
 
+use crate::documented::compare;
 use crate::dunnage::{Dunnage, Ran, finished};
 use crate::support::{Need, lacks};
 
@@ -206,7 +207,7 @@ fn usage_that_a_limit_cut_gives_no_advice_but_the_way_to_some() {
     }
     assert!(!page.stdout.contains("1.5"), "the usual rule, of usage that was cut: {page}");
 
-    let mut last = advice;
+    let mut last = advice.clone();
     while last["is_censored"] == true && number(&last["recommendation"]["cpus"]) < 1.0 {
         let raise = last["recommendation"]["commands"]["raise"].as_str().expect("a command line").to_owned();
         let words: Vec<&str> = raise.split(' ').collect();
@@ -217,6 +218,9 @@ fn usage_that_a_limit_cut_gives_no_advice_but_the_way_to_some() {
     if last["is_censored"] == false {
         assert!(number(&last["recommendation"]["cpus"]) >= number(&last["usage"]["p50"]), "{last:#}");
         assert!(number(&last["rule"]) > 0.05, "{last:#}");
+        let text = include_str!("../docs/advise-json.md");
+        let (section, _) = text.split_once("## `advise probes`").expect("another section");
+        compare("advise-json.md", section, &[advice, last], &[], "asked none recommended trade");
     }
 }
 

@@ -1,6 +1,8 @@
 //! Tests on real kernels, runtimes and engines. `cargo xtask test` runs each in a process of its own, because some look at what
 //! their whole process leaves behind, and decides which may run at the same time (`xtask/src/suite/rules.rs`).
 
+#[path = "support/documented.rs"]
+mod documented;
 #[path = "support/dunnage.rs"]
 mod dunnage;
 #[path = "support/left.rs"]

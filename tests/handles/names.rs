@@ -52,6 +52,19 @@ fn is_replaced(names: Result<(Answer, Helpers), Abort>) {
     assert!(failure.reason.contains("in place of its own"), "{failure}");
 }
 
+/// Resolves a hundred names. On a busy machine an answer may come so late that it counts as lost, so several attempts are made;
+/// `asked` becomes what they asked for before the last one.
+fn none_lost(lookup: &mut Lookup<'_>, which: &str, asked: &mut i64) -> (Answer, Helpers) {
+    for _ in 0..5 {
+        let (answer, helpers) = lookup.names((which, 100), Nanos::from_millis(5_000)).unwrap();
+        if result(&answer.done, "lost").unwrap() == 0 {
+            return (answer, helpers);
+        }
+        *asked = lookup.queries().unwrap();
+    }
+    panic!("each of five attempts lost answers");
+}
+
 #[test]
 fn every_subject_asks_its_own_resolver_and_dunnages_answers() {
     let _open = PastDocker::begin();
@@ -71,7 +84,7 @@ fn every_subject_asks_its_own_resolver_and_dunnages_answers() {
             continue;
         }
         for which in ["fresh", "repeated"] {
-            let (answer, helpers) = lookup.names((which, 100), Nanos::from_millis(5_000)).unwrap();
+            let (answer, helpers) = none_lost(&mut lookup, which, &mut asked);
             let number = |name| result(&answer.done, name).unwrap();
             assert_eq!(["names", "warm_up", "wrong", "lost"].map(number), [100, 1, 0, 0], "{text}");
             let told = answer.done.notes.iter().find(|(name, _)| name == "resolver").unwrap();
@@ -103,11 +116,10 @@ fn the_name_of_a_container_is_known_to_its_engine_alone() {
         let (subject, host) = (subject(text, &run), bare::peer(&run.place));
         let mut lookup = begun(subject.as_ref(), &host, (Offer::Names, 0), &run);
         lookup.join(subject.as_ref(), &run).unwrap();
-        let names = lookup.names(("container", 100), Nanos::from_millis(5_000));
         if need == Need::Podman && podman_replaces_its_resolver() {
-            is_replaced(names);
+            is_replaced(lookup.names(("container", 100), Nanos::from_millis(5_000)));
         } else {
-            let (answer, _) = names.unwrap();
+            let (answer, _) = none_lost(&mut lookup, "container", &mut 0);
             let number = |name| result(&answer.done, name).unwrap();
             assert_eq!(["names", "wrong", "lost"].map(number), [100, 0, 0], "{text}");
         }

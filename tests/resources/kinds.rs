@@ -126,7 +126,7 @@ pub fn image() -> Wish<'static> {
             .map(|layer| vec![file(layer, "a"), ("data/same".to_owned(), layer as u64), file(layer, "b")])
             .collect()
     });
-    Wish::Image(b"an executable that nobody starts", layers)
+    Wish::Image(b"an executable that is never started", layers)
 }
 
 struct Running<'a>(Container<'a>, Held<Daemon>);

@@ -165,7 +165,7 @@ fn nothing_is_left_of_one_that_was_killed() {
     }
 }
 
-/// Waits until Docker's daemon loads no image: it finishes what it was sent when whoever sent it is killed.
+/// Waits until Docker's daemon loads no image: it finishes what it was sent by a process that was killed since.
 fn await_loads() {
     let deadline = Instant::now() + Duration::from_secs(60);
     let loads = || {

@@ -1,9 +1,8 @@
 //! Do the documents of formats for other programs name every field that the program writes, and no other?
 //!
 //! A document's fields are the names in its code spans; those that are values, or names of other things, are listed here.
-//! Deliberately absent: `dunnage advise cpu`, which watches a container.
+//! Deliberately absent: `dunnage advise cpu`, which watches a container (`tests/advise.rs`).
 
-use std::collections::BTreeSet;
 use std::fs;
 
 use dunnage::document::shown;
@@ -11,78 +10,16 @@ use dunnage::plan::Prediction;
 use dunnage::plan::prediction::Written;
 use dunnage::report::Look;
 use dunnage::stats::Ruling;
-use pulldown_cmark::{Event, Options, Parser};
 use serde_json::Value;
 
+use crate::documented::{compare, compare_with};
 use crate::dunnage::Dunnage;
 use crate::report::{factors, pictures, report, scripted};
 use crate::scripted::compare::planted;
 
-/// Names in code spans, of paths each part: `cells[].setting` has two.
-fn named(text: &str) -> BTreeSet<String> {
-    let is_name = |part: &&str| {
-        part.starts_with(|c: char| c.is_ascii_lowercase())
-            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-    };
-    let is_path = |code: &str| code.chars().all(|c| c.is_ascii_alphanumeric() || "_.[]*".contains(c));
-    let mut names = BTreeSet::new();
-    for event in Parser::new_ext(text, Options::ENABLE_TABLES) {
-        if let Event::Code(code) = event
-            && is_path(&code)
-        {
-            names.extend(code.split(['.', '[', ']', '*']).filter(is_name).map(str::to_owned));
-        }
-    }
-    names
-}
-
-/// The fields of a value at any depth; those of the objects called `free` have names of other things.
-fn fields(value: &Value, free: &[&str], all: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(own) => {
-            for (name, value) in own {
-                all.insert(name.clone());
-                match value {
-                    Value::Object(inner) if free.contains(&name.as_str()) => {
-                        inner.values().for_each(|value| fields(value, free, all));
-                    }
-                    value => fields(value, free, all),
-                }
-            }
-        }
-        Value::Array(values) => values.iter().for_each(|value| fields(value, free, all)),
-        _ => {}
-    }
-}
-
 /// A document that others refer to for some of their fields.
 const REFERENCE: &str = include_str!("../../docs/reference-json.md");
 const COMPARE: &str = include_str!("../../docs/compare-json.md");
-
-/// Compares a document, or a part of it, with what was written; `others` are the names in it that are not fields.
-#[track_caller]
-fn compare(document: &str, text: &str, written: &[Value], free: &[&str], others: &str) {
-    compare_with(document, [text, ""], written, free, others);
-}
-
-/// The same where fields may be described in another document instead.
-#[track_caller]
-fn compare_with(document: &str, [text, further]: [&str; 2], written: &[Value], free: &[&str], others: &str) {
-    let mut own = BTreeSet::new();
-    written.iter().for_each(|value| fields(value, free, &mut own));
-    let named = named(text);
-    let others: BTreeSet<String> = others.split_whitespace().map(str::to_owned).collect();
-    let join = |all: BTreeSet<&String>| all.into_iter().map(String::as_str).collect::<Vec<_>>().join(" ");
-    let described = named.union(&self::named(further)).cloned().collect();
-    let undocumented = join(own.difference(&described).collect());
-    let explained = own.union(&others).cloned().collect();
-    let never_written = join(named.difference(&explained).collect());
-    let stale = join(others.iter().filter(|name| !named.contains(*name) || own.contains(*name)).collect());
-    assert!(
-        undocumented.is_empty() && never_written.is_empty() && stale.is_empty(),
-        "{document}\nnot documented: {undocumented}\nnever written: {never_written}\nfields or not named: {stale}"
-    );
-}
 
 fn json(dunnage: &Dunnage, arguments: &str) -> Value {
     let ran = dunnage.run(arguments);
@@ -215,4 +152,45 @@ fn report_json() {
     let others = "blocks bytes cgroup choice context cost count equalised faster held interaction launch less more neither null \
                   open others overlay s same several skipped slower start step threshold twin undecided worse";
     compare_with("report-json.md", texts, &written, &free, others);
+}
+
+/// The files of run directories, of which each line of `samples.jsonl` is a value of its own.
+#[test]
+fn run_directory() {
+    let dunnage = Dunnage::new();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripted/import/hyperfine-1.15.json");
+    for arguments in [
+        "run start -s a=fake:noise=1 -s b=fake:fail=3 -s crun:bin=/nowhere --seed 7 --rounds 12 --tag k=v --no-html -o DIR/some",
+        "run start -s a=fake:time=1ms,noise=10 -s b=fake:time=1.3ms,noise=10 --precision 20% --seed 7 --no-html -o DIR/precise",
+        &format!("import {file} -o DIR/imported"),
+    ] {
+        let ran = dunnage.run(arguments);
+        assert!([0, 6].contains(&ran.code), "{ran}");
+    }
+    let mut written = Vec::new();
+    for run in ["some", "precise", "imported"] {
+        let read = |name: &str| fs::read_to_string(dunnage.directory().join(run).join(name)).unwrap();
+        for text in [&read("env.json"), &read("plan.json")]
+            .into_iter()
+            .map(String::as_str)
+            .chain(read("samples.jsonl").lines())
+        {
+            written.push(serde_json::from_str(text).unwrap());
+        }
+    }
+    let text = include_str!("../../docs/run-directory.md");
+    let (files, _) = text.split_once("## A pack").expect("a section");
+    // Facts about machines, stamps and treatments of real subjects, and fields that only these have.
+    let others = "architecture artefacts attached bare began blocks boot_time busy capabilities cgroup cgroup_mode cgroup_ns \
+                  cgroup_v1_controllers cgroup_v2_controllers client clock_source containerd cpu cpu_cores cpu_share \
+                  cpu_sockets cpu_threads cpu_usable crash create created daemon disk_kind disk_model distribution \
+                  distributions disturbed engine env environment equalised exit factors filter floor frequency helpers html \
+                  hybrid hypervisor inside interfaces ipc issues json jsonl kernel kernel_command_line kernel_version levels \
+                  lifecycle linux listener looks made main make maker memory_bytes missing mitigation_ mnt monitor mtu name \
+                  net network no_cpu_accounting no_new_privs none nvme offloads ordinary own path permission pid pinned plan \
+                  predictions primitives private profile quotas removed report resolver resume role root root_durability \
+                  samples seccomp security_modules series shim skipped state_filesystem steal stop storage_ storage_state \
+                  threads timeout twin uid undo undone unknown unsupported user uts v1 v2 virtio volatile waited way write";
+    let free = ["tags", "machine", "notes", "facts", "subjects", "unavailable"];
+    compare("run-directory.md", files, &written, &free, others);
 }

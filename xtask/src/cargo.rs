@@ -7,5 +7,5 @@ pub fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// The profile in which tests are built: optimised, because the probe is, but quick to build.
+/// The profile in which tests are built, which is quick to build.
 pub const PROFILE: &str = "tests";

@@ -105,6 +105,7 @@ pub fn run(
     let mut summary = Summary::default();
     let mut running: BTreeMap<usize, Running> = BTreeMap::new();
     let mut next_line = PROGRESS;
+    let mut processors_time = ProcessorsTime { at: Instant::now(), before: None };
     let (tell, ended) = mpsc::channel();
     std::thread::scope(|scope| -> Result<()> {
         while queue.schedule.left() > 0 {
@@ -137,6 +138,9 @@ pub fn run(
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => bail!("all tests are gone"),
             }
+            if let Some(share) = processors_time.idle() {
+                queue.schedule.idled(share);
+            }
             if began.elapsed() > next_line {
                 let (known, seconds) = (queue.works.len(), began.elapsed().as_secs());
                 println!(
@@ -158,6 +162,32 @@ pub fn run(
     queue.check(choice)?;
     summary.took = began.elapsed();
     Ok(summary)
+}
+
+/// What the processors did, from one look to the next.
+struct ProcessorsTime {
+    at: Instant,
+    before: Option<[u64; 2]>,
+}
+
+impl ProcessorsTime {
+    /// The share of the time since the last look in which processors were idle, if that is a second ago.
+    fn idle(&mut self) -> Option<f64> {
+        if self.before.is_some() && self.at.elapsed() < Duration::from_secs(1) {
+            return None;
+        }
+        let now = idle_and_all(&fs::read_to_string("/proc/stat").ok()?)?;
+        self.at = Instant::now();
+        let [idle, all] = self.before.replace(now).map(|[idle, all]| [now[0] - idle, now[1] - all])?;
+        (all > 0).then(|| idle as f64 / all as f64)
+    }
+}
+
+/// The idle ticks, those with a disk at work included, and all of them, of the first line of `/proc/stat`.
+fn idle_and_all(stat: &str) -> Option<[u64; 2]> {
+    let ticks: Vec<u64> =
+        stat.lines().next()?.split_whitespace().skip(1).take(8).map_while(|word| word.parse().ok()).collect();
+    Some([ticks.get(3)? + ticks.get(4)?, ticks.iter().sum()])
 }
 
 /// What cargo builds while the tests on real engines run.
@@ -228,6 +258,12 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn idle_ticks_are_those_without_a_process() {
+        assert_eq!(idle_and_all("cpu  1 2 3 40 50 6 7 8 9 9\ncpu0 1 2 3"), Some([90, 117]));
+        assert_eq!(idle_and_all("cpu  1 2"), None);
+    }
 
     #[test]
     fn a_choice_is_an_extent_and_parts_of_names() {

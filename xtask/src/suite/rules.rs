@@ -57,6 +57,8 @@ pub const RULES: &[Rule] = &[
     rule("real::kill::", Load::Waits),
     rule("real::resources::nothing_is_left", Load::Waits),
     rule("real::stack::", Load::Waits),
+    rule("real::machine::service::", Load::Waits),
+    rule("real::machine::command::", Load::Waits),
     // CPU time of everything on the machine, against the kernel's own figures.
     rule("real::accounting::", Load::Alone),
     // Shares of a processor.

@@ -2,8 +2,10 @@
 
 use super::rules::{Load, Rule};
 
-/// How many tests that wait run for each processor, besides one that computes.
-const WAITING: usize = 2;
+/// How many tests that wait run for each processor, besides one that computes: at least, and at most where processors are idle.
+const WAITING: [usize; 2] = [2, 6];
+/// With more of the processors' time idle, one more runs, and with less of it one less.
+const IDLE: [f64; 2] = [0.05, 0.2];
 
 /// What is to run, by number, and what runs now.
 pub struct Schedule<'a> {
@@ -12,12 +14,26 @@ pub struct Schedule<'a> {
     waiting: Vec<usize>,
     running: Vec<usize>,
     processors: usize,
+    /// How many tests that wait may run now.
+    room: usize,
 }
 
 impl<'a> Schedule<'a> {
     /// An empty one, for this many processors.
     pub fn new(processors: usize) -> Schedule<'a> {
-        Schedule { rules: Vec::new(), waiting: Vec::new(), running: Vec::new(), processors }
+        let room = processors * WAITING[0];
+        Schedule { rules: Vec::new(), waiting: Vec::new(), running: Vec::new(), processors, room }
+    }
+
+    /// The processors were idle for this share of the last second.
+    pub fn idled(&mut self, share: f64) {
+        let waits = self.running.iter().filter(|number| self.rules[**number].0.load == Load::Waits).count();
+        if share > IDLE[1] {
+            // One that has not started yet is the next to fill the processors.
+            self.room = self.room.max(waits + 1).min(self.processors * WAITING[1]);
+        } else if share < IDLE[0] {
+            self.room = (self.room - 1).max(self.processors * WAITING[0]);
+        }
     }
 
     /// Adds one, whose number is how many there were before. Those that come first in the order start first, except those that
@@ -55,7 +71,7 @@ impl<'a> Schedule<'a> {
         let count = |load| others().filter(|other| other.load == load).count();
         let has_room = match rule.load {
             Load::Computes => count(Load::Computes) < self.processors,
-            Load::Waits => count(Load::Waits) < self.processors * WAITING,
+            Load::Waits => count(Load::Waits) < self.room,
             Load::Alone => self.running.is_empty(),
         };
         has_room && count(Load::Alone) == 0 && others().all(|other| rule.agrees_with(other))
@@ -89,6 +105,27 @@ mod tests {
         assert_eq!(all(&mut schedule), [2]);
         schedule.ended(6);
         assert_eq!(all(&mut schedule), [7]);
+    }
+
+    #[test]
+    fn more_that_wait_run_while_processors_are_idle() {
+        let mut schedule = with(&[&WAITS; 20]);
+        assert_eq!(all(&mut schedule).len(), 4);
+        schedule.idled(0.1);
+        assert_eq!(all(&mut schedule).len(), 0);
+        schedule.idled(0.5);
+        schedule.idled(0.5);
+        assert_eq!(all(&mut schedule).len(), 1);
+        let more = (0..20).map(|_| {
+            schedule.idled(0.5);
+            all(&mut schedule).len()
+        });
+        assert_eq!(more.sum::<usize>(), 7);
+        (0..20).for_each(|_| schedule.idled(0.0));
+        (0..8).for_each(|number| schedule.ended(number));
+        assert_eq!(all(&mut schedule).len(), 0);
+        schedule.ended(8);
+        assert_eq!(all(&mut schedule).len(), 1);
     }
 
     #[test]
