@@ -52,6 +52,18 @@ pub struct Image<'a> {
 /// Called before every file; `false` ends the work with an error.
 pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
 
+/// Whether a file has these bytes, which takes a fraction of the time of hashing it.
+fn has_content(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let (mut file, mut piece, mut rest) = (fs::File::open(path)?, vec![0; 1 << 16], bytes);
+    loop {
+        let count = file.read(&mut piece)?;
+        match rest.split_at_checked(count) {
+            Some((begin, after)) if count > 0 && begin == &piece[..count] => rest = after,
+            _ => return Ok(count == 0 && rest.is_empty()),
+        }
+    }
+}
+
 fn stop_unless(go_on: GoOn<'_>) -> io::Result<()> {
     if go_on() { Ok(()) } else { Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted")) }
 }
@@ -204,7 +216,7 @@ impl<'a> Image<'a> {
             && mode(&facts) == MODE
             && mode(&fs::symlink_metadata(root)?) == MODE
             && (!self.layers.is_empty() || is_alone()?)
-            && Digest::of_reader(&mut fs::File::open(&path)?)? == self.executable_digest
+            && has_content(&path, self.executable)?
             && self.files().all(there))
     }
 

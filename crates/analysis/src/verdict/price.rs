@@ -66,7 +66,7 @@ fn reference(plan: &Plan, cell: usize) -> Option<usize> {
     plan.cell_of(own.experiment, &setting, own.subject)
 }
 
-/// All prices of a run, for the experiments with reference settings.
+/// All prices of a run, for the experiments with reference settings, in the order of the cells.
 pub(super) fn all(run: &Recorded, columns: &Columns) -> Vec<Price> {
     let plan = &run.plan;
     let references: Vec<_> = (0..plan.cells.len()).map(|cell| reference(plan, cell)).collect();

@@ -19,7 +19,7 @@ pub struct View<'a> {
     pub findings: Vec<Finding>,
     /// What twins show.
     pub noise: Vec<Noise>,
-    /// What settings cost compared with their references.
+    /// What settings cost compared with their references, in the order of their cells.
     pub prices: Vec<Price>,
 }
 
@@ -91,7 +91,9 @@ impl<'a> View<'a> {
 
     /// What a cell costs, in the metric that prices are judged by.
     pub fn price(&self, cell: usize) -> Option<&Price> {
-        self.prices.iter().find(|price| price.cell == cell && price.metric == JUDGED)
+        let first = self.prices.partition_point(|price| price.cell < cell);
+        let own = self.prices[first..].iter().take_while(|price| price.cell == cell);
+        own.into_iter().find(|price| price.metric == JUDGED)
     }
 
     /// The label of a cell's subject.
