@@ -16,7 +16,7 @@ mkdir before after
 mount > before/mounts; find /sys/fs/cgroup -type d > before/cgroups
 dunnage doctor --full > doctor; echo $? > doctor.code
 dunnage check start $subjects > check; echo $? > check.code
-dunnage run start $subjects --set prestate=idle --rounds 3 --seed 7 -o run > report; echo $? > run.code
+dunnage run start $subjects --set prestate=idle --rounds 3 --seed 7 --no-html -o run > report; echo $? > run.code
 mount > after/mounts; find /sys/fs/cgroup -type d > after/cgroups
 cat /sys/devices/system/clocksource/clocksource0/current_clocksource
 ";
