@@ -104,21 +104,23 @@ fn serves(subject: &str, port: u16, more: &str) -> (Ran, Vec<(String, f64)>) {
     (ran, rates)
 }
 
-#[test]
-fn a_program_of_the_users_serves_on_every_path_and_leaves_nothing() {
-    const TEST: &str = "a_program_of_the_users_serves_on_every_path_and_leaves_nothing";
-    const PATHS: [&str; 3] = ["inside", "bridge", "published"];
+/// Subjects with their paths, of those that are available here; the others are reported as skips.
+fn with_paths(test: &str) -> Vec<(&'static str, &'static [&'static str])> {
+    const PATHS: &[&str] = &["inside", "bridge", "published"];
     let engines = [
         ("floor", &PATHS[..2], Need::Root),
-        ("docker", &PATHS, Need::Docker),
-        ("podman", &PATHS, Need::Podman),
+        ("docker", PATHS, Need::Docker),
+        ("podman", PATHS, Need::Podman),
     ];
-    let has = |(_, _, need): &(&str, &[&str], Need)| !lacks(TEST, *need);
-    let all = [("bare", &PATHS[..1])]
-        .into_iter()
-        .chain(engines.into_iter().filter(has).map(|(one, paths, _)| (one, paths)));
+    let has = |(_, _, need): &(&str, &[&str], Need)| !lacks(test, *need);
+    let engines = engines.into_iter().filter(has).map(|(one, paths, _)| (one, paths));
+    [("bare", &PATHS[..1])].into_iter().chain(engines).collect()
+}
+
+#[test]
+fn a_program_of_the_users_serves_on_every_path() {
     let port = free_port();
-    for (subject, paths) in all {
+    for (subject, paths) in with_paths("a_program_of_the_users_serves_on_every_path") {
         let (ran, rates) = serves(subject, port, "");
         assert_eq!(ran.code, 0, "{subject}: {ran}");
         assert!(rates.iter().all(|(_, rate)| *rate > 0.0), "{subject}: {rates:?}: {ran}");
@@ -126,6 +128,13 @@ fn a_program_of_the_users_serves_on_every_path_and_leaves_nothing() {
             let is_it = |(line, _): &(String, f64)| line.contains(&format!("path={path};"));
             assert!(rates.iter().any(is_it), "{subject} {path}: {rates:?}: {ran}");
         }
+    }
+}
+
+#[test]
+fn the_words_of_a_program_that_serves_nothing_are_told() {
+    let port = free_port();
+    for (subject, _) in with_paths("the_words_of_a_program_that_serves_nothing_are_told") {
         let (ran, rates) = serves(subject, port, "--env BROKEN=1");
         assert!(rates.is_empty() && ran.to_string().contains("no answer today"), "{subject}: {ran}");
     }

@@ -10,7 +10,8 @@ pub enum Load {
     Computes,
     /// Little of a processor: it waits for engines, for the kernel or for a clock.
     Waits,
-    /// The whole machine, because it compares times or counts what everything on the machine does.
+    /// The whole machine, because it compares times or counts what everything on the machine does. Only others of this kind that
+    /// share something with it may run next to it.
     Alone,
 }
 
@@ -33,6 +34,12 @@ impl Rule {
         let needs = |one: &Rule, thing| one.owns.contains(thing) || one.shares.contains(thing);
         !self.owns.iter().any(|thing| needs(other, thing))
             && !other.owns.iter().any(|thing| needs(self, thing))
+            && (self.load != Load::Alone && other.load != Load::Alone || self.bears(other))
+    }
+
+    /// Whether both need the whole machine, and do not mind each other.
+    fn bears(&self, other: &Rule) -> bool {
+        self.load == other.load && self.shares.iter().any(|thing| other.shares.contains(thing))
     }
 }
 
@@ -62,7 +69,7 @@ pub const RULES: &[Rule] = &[
     // CPU time of everything on the machine, against the kernel's own figures.
     rule("real::accounting::", Load::Alone),
     // Shares of a processor.
-    rule("real::advise::a_container_of_", Load::Alone),
+    rule("real::advise::a_container_of_", Load::Alone).sharing(&["shares of a processor"]),
     rule("real::machine::cpu::it_works", Load::Alone),
     // No other dunnage may run.
     rule("real::containerd::life::a_stopped_or_killed", Load::Alone),
@@ -120,5 +127,9 @@ mod tests {
         assert!(plain.agrees_with(&owns) && shares.agrees_with(&shares));
         assert!(!owns.agrees_with(&owns) && !owns.agrees_with(&shares) && !shares.agrees_with(&owns));
         assert!(shares.agrees_with(&plain.owning(&["a"])));
+        let alone = rule("", Load::Alone);
+        let [one, other] = [alone.sharing(&["a"]), alone.sharing(&["b"])];
+        assert!(!alone.agrees_with(&plain) && !plain.agrees_with(&one) && !alone.agrees_with(&alone));
+        assert!(one.agrees_with(&one) && !one.agrees_with(&other));
     }
 }

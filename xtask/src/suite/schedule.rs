@@ -3,9 +3,10 @@
 use super::rules::{Load, Rule};
 
 /// How many tests that wait run for each processor, besides one that computes: at least, and at most where processors are idle.
-const WAITING: [usize; 2] = [2, 6];
+/// On a busy machine, engines lose the output of containers.
+const WAITING: [usize; 2] = [2, 4];
 /// With more of the processors' time idle, one more runs, and with less of it one less.
-const IDLE: [f64; 2] = [0.05, 0.2];
+const IDLE: [f64; 2] = [0.1, 0.3];
 
 /// What is to run, by number, and what runs now.
 pub struct Schedule<'a> {
@@ -72,9 +73,9 @@ impl<'a> Schedule<'a> {
         let has_room = match rule.load {
             Load::Computes => count(Load::Computes) < self.processors,
             Load::Waits => count(Load::Waits) < self.room,
-            Load::Alone => self.running.is_empty(),
+            Load::Alone => count(Load::Alone) < self.processors,
         };
-        has_room && count(Load::Alone) == 0 && others().all(|other| rule.agrees_with(other))
+        has_room && others().all(|other| rule.agrees_with(other))
     }
 }
 
@@ -111,7 +112,7 @@ mod tests {
     fn more_that_wait_run_while_processors_are_idle() {
         let mut schedule = with(&[&WAITS; 20]);
         assert_eq!(all(&mut schedule).len(), 4);
-        schedule.idled(0.1);
+        schedule.idled(0.2);
         assert_eq!(all(&mut schedule).len(), 0);
         schedule.idled(0.5);
         schedule.idled(0.5);
@@ -120,11 +121,11 @@ mod tests {
             schedule.idled(0.5);
             all(&mut schedule).len()
         });
-        assert_eq!(more.sum::<usize>(), 7);
+        assert_eq!(more.sum::<usize>(), 3);
         (0..20).for_each(|_| schedule.idled(0.0));
-        (0..8).for_each(|number| schedule.ended(number));
+        (0..4).for_each(|number| schedule.ended(number));
         assert_eq!(all(&mut schedule).len(), 0);
-        schedule.ended(8);
+        schedule.ended(4);
         assert_eq!(all(&mut schedule).len(), 1);
     }
 
