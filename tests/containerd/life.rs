@@ -7,7 +7,7 @@ use ::dunnage::plan::Cell;
 use ::dunnage::record::{Cause, Recorded};
 use tempfile::TempDir;
 
-use crate::containerd::{recorded, script, turn};
+use crate::containerd::{complete, recorded, script, turn};
 use crate::dunnage::{Dunnage, Ran};
 use crate::left::{self, containerd};
 use crate::running::Running;
@@ -42,9 +42,8 @@ fn containerd_is_measured_and_leaves_nothing() {
     }
     let _turn = turn();
     let dunnage = Dunnage::new();
-    let ran = dunnage.run("run start lifecycle exec -s bare -s containerd --rounds 2 -o DIR");
+    let (ran, run) = complete(&dunnage, "run start lifecycle exec -s bare -s containerd --rounds 2 -o DIR");
     assert_eq!(ran.code, 0, "{ran}");
-    let run = recorded(&dunnage, &ran);
     assert!(run.failures.is_empty(), "{:?}", run.failures);
     let least = |values: Vec<f64>| {
         assert!(values.len() >= 2, "{values:?}");
@@ -84,9 +83,9 @@ fn what_containerd_is_asked_for_is_found_inside() {
     }
     let dunnage = Dunnage::new();
     let named = subjects.join(" -s ");
-    let ran = dunnage.run(&format!("run start exec -s {named} --rounds 1 --set prestate=primed -o DIR"));
+    let arguments = format!("run start exec -s {named} --rounds 1 --set prestate=primed -o DIR");
+    let (ran, run) = complete(&dunnage, &arguments);
     assert_eq!(ran.code, 0, "{ran}");
-    let run = recorded(&dunnage, &ran);
     assert!(run.failures.is_empty() && !ran.stderr.contains("not available"), "{ran}");
     for subject in subjects.iter().filter_map(|subject| subject.split_once('=')) {
         assert_eq!(values(&run, "start", subject.0, "returned").len(), 1, "{ran}");
