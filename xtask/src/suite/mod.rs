@@ -178,7 +178,9 @@ impl ProcessorsTime {
         }
         let now = idle_and_all(&fs::read_to_string("/proc/stat").ok()?)?;
         self.at = Instant::now();
-        let [idle, all] = self.before.replace(now).map(|[idle, all]| [now[0] - idle, now[1] - all])?;
+        let before = self.before.replace(now)?;
+        // The kernel may count ticks of waiting for a disk back.
+        let [idle, all] = [0, 1].map(|which| now[which].saturating_sub(before[which]));
         (all > 0).then(|| idle as f64 / all as f64)
     }
 }
