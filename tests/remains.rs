@@ -231,10 +231,16 @@ fn what_outlives_the_deadline_is_named() {
     let mark = token("deadline");
     let mut ours = [process(&mark, "60"), process(&mark, "60.5")];
     let tokens = tokens(&mark);
-    let begin = clock::now();
-    let deadline = Stamp(begin.0 + 100_000_000);
-    let error = Remains::new().watch(&tokens, begin, deadline).unwrap_err();
-    assert!(clock::now() >= deadline);
+    let watched = || {
+        let begin = clock::now();
+        let deadline = Stamp(begin.0 + 100_000_000);
+        let error = Remains::new().watch(&tokens, begin, deadline).unwrap_err();
+        let end = clock::now();
+        assert!(end >= deadline);
+        (error, (end.0 - deadline.0) as i64)
+    };
+    assert_soon(|| watched().1);
+    let (error, _) = watched();
     let NotGone::StillThere(items) = &error else { panic!("{error}") };
     assert_eq!(items.len(), 2, "{error}");
     assert!(ours.iter().all(|one| error.to_string().contains(&format!("{}: {mark}", one.id()))), "{error}");

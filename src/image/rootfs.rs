@@ -152,9 +152,10 @@ mod tests {
         let image = Image::small(b"x");
         let root = unpack(&image, state.path()).unwrap();
         let executable = root.join("dunnage");
-        let damages: [&dyn Fn() -> io::Result<()>; 6] = [
+        let damages: [&dyn Fn() -> io::Result<()>; 7] = [
             &|| fs::write(&executable, b"y"),
             &|| fs::write(&executable, b""),
+            &|| fs::write(&executable, b"xy"),
             &|| fs::remove_file(&executable),
             &|| fs::set_permissions(&executable, Permissions::from_mode(0o644)),
             &|| fs::create_dir(root.join("proc")),

@@ -92,8 +92,8 @@ impl<'a> View<'a> {
     /// What a cell costs, in the metric that prices are judged by.
     pub fn price(&self, cell: usize) -> Option<&Price> {
         let first = self.prices.partition_point(|price| price.cell < cell);
-        let own = self.prices[first..].iter().take_while(|price| price.cell == cell);
-        own.into_iter().find(|price| price.metric == JUDGED)
+        let mut own = self.prices[first..].iter().take_while(|price| price.cell == cell);
+        own.find(|price| price.metric == JUDGED)
     }
 
     /// The label of a cell's subject.
