@@ -10,8 +10,9 @@ use crate::exit::{stopped_early, usage};
 use crate::host::checks::storage;
 use crate::host::facts;
 use crate::image::{Digest, EXECUTABLE, Image};
-use crate::outcome::{Abort, FailureClass};
+use crate::outcome::Abort;
 use crate::plan::{Entry, Ladder, Layer, Plan};
+use crate::probe::message::NOTHING;
 use crate::record::{Environment, FilterFacts, SubjectFacts, Timer};
 use crate::report::text::{in_shell, meant};
 use crate::resource;
@@ -407,9 +408,10 @@ fn is_default_runtime(spec: &Spec, found: &Found) -> bool {
 fn try_out(subject: &mut dyn Subject, trial: Trial, run: &RunContext) -> Result<Nanos, Abort> {
     subject.prepare(run)?;
     let mut launch = match subject.launch(run) {
-        // Docker's daemon now and then loses all output of a container on a busy machine ("reading from a closed fifo").
-        Err(Abort::Failed(failure)) if failure.class == FailureClass::WrongOutput => {
-            (run.tell)(&format!("trying {} once more: {}", subject.about().spec.shown(), failure.reason));
+        // On a busy machine, engines now and then lose all output of a container that ends at once. In a round that is a failure,
+        // but it is no reason to leave the subject out.
+        Err(Abort::Failed(failure)) if failure.reason.ends_with(NOTHING) => {
+            (run.tell)(&format!("trying {} once more, since {NOTHING}", subject.about().spec.shown()));
             subject.launch(run)?
         }
         launched => launched?,

@@ -131,6 +131,9 @@ fn excerpt(bytes: &[u8]) -> String {
 pub(crate) const SOCKET: &str = "socket";
 
 /// The last line, with the end of the previous one.
+/// Why an empty output is no message.
+pub const NOTHING: &str = "the probe wrote nothing to standard output";
+
 const END: &[u8] = b"\nend\n";
 
 /// The number of bytes of the first message in `bytes`, if it is complete.
@@ -255,7 +258,7 @@ impl Lines {
 fn body(bytes: &[u8]) -> Result<Cow<'_, str>, NotAMessage> {
     let not = |why: String| Err(NotAMessage(why));
     if bytes.is_empty() {
-        return not("the probe wrote nothing to standard output".into());
+        return not(NOTHING.into());
     }
     let magic = format!("{MAGIC}\n");
     let Some(body) = bytes.strip_prefix(magic.as_bytes()) else {

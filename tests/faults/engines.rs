@@ -102,6 +102,33 @@ fn every_fault_of_crun_is_a_row_and_the_other_cells_go_on() {
 }
 
 #[test]
+fn a_runtime_that_loses_the_output_of_the_first_trial_is_measured() {
+    const TEST: &str = "a_runtime_that_loses_the_output_of_the_first_trial_is_measured";
+    if lacks(TEST, Need::Crun) || lacks(TEST, Need::Root) {
+        return;
+    }
+    let place = TempDir::new().expect("a directory");
+    let path = place.path().join("forgetful");
+    let real = real("crun");
+    let text = format!(
+        "#!/bin/sh\ncase \"$*\" in *' run '*|'run '*) [ -e $0.lost ] || {{ > $0.lost; exec {0} \"$@\" >/dev/null; }};; esac\n\
+         exec {0} \"$@\"\n",
+        real.display()
+    );
+    fs::write(&path, text).expect("a script");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("our file");
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run(&format!(
+        "run start -s forgetful=crun:bin={} --set prestate=idle --rounds 1 --no-html -o DIR",
+        path.display()
+    ));
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stderr.contains("once more, since the probe wrote nothing"), "{ran}");
+    assert!(place.path().join("forgetful.lost").exists());
+    assert!(record::load(&dunnage.directory()).expect("a run").failures.is_empty(), "{ran}");
+}
+
+#[test]
 fn two_builds_of_a_runtime_stand_side_by_side() {
     const TEST: &str = "two_builds_of_a_runtime_stand_side_by_side";
     if lacks(TEST, Need::Runc) || lacks(TEST, Need::Root) {
