@@ -90,15 +90,16 @@ fn a_root_of_podman_that_goes_at_the_end_is_no_disk_and_one_that_stays_is() {
         return;
     }
     let dunnage = Dunnage::new();
-    let (place, _disk) = (dunnage.directory().with_file_name(""), Disk::at(&dunnage.state()));
-    let store = Disk::at(&place.join("store"));
+    let place = dunnage.directory().with_file_name("");
     let config = place.join("storage.conf");
+    let dunnage = dunnage.with("CONTAINERS_STORAGE_CONF", &config.display().to_string());
+    // After what removes their mount points in the end.
+    let (_disk, store) = (Disk::at(&dunnage.state()), Disk::at(&place.join("store")));
     let text = format!(
         "[storage]\ndriver = \"overlay\"\ngraphroot = \"{0}/graph\"\nrunroot = \"{0}/run\"\n",
         store.0.display()
     );
     fs::write(&config, text).expect("a configuration");
-    let dunnage = dunnage.with("CONTAINERS_STORAGE_CONF", &config.display().to_string());
     let ran = dunnage.run("run disk -s bare -s podman --set size=8MiB --set place=root --set place=volume --rounds 2 --full -o DIR");
     assert_eq!(ran.code, 0, "{ran}");
     let (classes, suspects) = classes(&dunnage);
