@@ -45,6 +45,20 @@ fn possible() -> Vec<(usize, Case)> {
         .collect()
 }
 
+/// What is left of one that was undone. A loop device that was told to go stays as long as other containers have the filesystem: those
+/// of other tests began with copies of all mounts.
+fn left_after(case: &Case, state: &Path, run: &str) -> Vec<String> {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let left = left_of(state, run, &case.engines());
+        let are_devices = !left.is_empty() && left.iter().all(|what| what.starts_with("loop"));
+        if !are_devices || case.kind != "filesystem" || Instant::now() > deadline {
+            return left;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn each_kind_is_made_and_undone() {
     for (number, case) in possible() {
@@ -57,7 +71,7 @@ fn each_kind_is_made_and_undone() {
         let there = left_of(&state.state(), &run, &case.engines());
         assert!(!there.is_empty(), "{} cannot be seen", case.name);
         held.finish().unwrap_or_else(|why| panic!("{}: {why}", case.name));
-        assert_eq!(left_of(&state.state(), &run, &case.engines()), Vec::<String>::new(), "{}", case.name);
+        assert_eq!(left_after(&case, &state.state(), &run), Vec::<String>::new(), "{}", case.name);
         drop(context);
         assert_eq!(state.left_in_state(), Vec::<std::path::PathBuf>::new(), "{}", case.name);
     }

@@ -36,7 +36,7 @@ impl Dunnage {
 
     /// A copy of the program that is its own build: it has an image that no other has, and the name of that image in engines.
     pub fn of_its_own() -> (Dunnage, String) {
-        let dunnage = Dunnage::new();
+        let mut dunnage = Dunnage::new();
         let program = dunnage.state().with_file_name("dunnage");
         let mut bytes = std::fs::read(&dunnage.program).expect("the program");
         // Nothing reads what follows the end of an executable.
@@ -46,7 +46,8 @@ impl Dunnage {
         std::fs::set_permissions(&program, permissions).expect("our file");
         std::fs::create_dir_all(dunnage.state()).expect("a directory");
         let place = ::dunnage::session::place_in(&dunnage.state(), &bytes).expect("an image");
-        (Dunnage { program, ..dunnage }, place.reference)
+        dunnage.program = program;
+        (dunnage, place.reference)
     }
 
     pub fn with(mut self, variable: &str, value: &str) -> Dunnage {
@@ -134,6 +135,15 @@ impl Dunnage {
             }
         }
         left
+    }
+}
+
+/// A test that passed leaves nothing, so that no mount of it keeps its directory.
+impl Drop for Dunnage {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            std::fs::remove_dir_all(self.place.path()).expect("nothing keeps the directory of this test");
+        }
     }
 }
 

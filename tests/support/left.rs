@@ -11,10 +11,12 @@ use crate::support::{Need, skip};
 /// Everything that contains this run's id: containers, mounts, addresses, cgroups, processes, runtimes' states.
 pub fn of_run(run: &str) -> Vec<String> {
     let name = format!("dunnage-{run}-");
-    let mut left = [outside_engines(run), in_engine(ENGINES[0], run), in_engine(ENGINES[1], run)].concat();
+    let mut left: Vec<String> = ENGINES.into_iter().flat_map(|engine| in_engine(engine, run)).collect();
     for socket in containerd::sockets() {
         left.extend(containerd::holds(socket).into_iter().filter(|line| line.contains(&name)));
     }
+    // Last, because the monitor of a container ends a moment after podman has removed it.
+    left.extend(outside_engines(run));
     left
 }
 

@@ -71,6 +71,8 @@ pub const RULES: &[Rule] = &[
     // Shares of a processor.
     rule("real::advise::a_container_of_", Load::Alone).sharing(&["shares of a processor"]),
     rule("real::machine::cpu::it_works", Load::Alone),
+    // Times of the kernel's work, which other work makes longer.
+    rule("real::machine::wasted::a_namespace_of_many", Load::Alone),
     // Files made on the whole disk.
     rule("real::owners::files_of_an_image", Load::Alone),
     // No other dunnage may run.
