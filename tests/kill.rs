@@ -23,7 +23,7 @@ fn strike_at_every_write(test: &str, need: Need, subject: &str) {
     let engines: Vec<_> = engines.collect();
     let look = |run: &str| {
         let inside = engines.iter().flat_map(|engine| left::in_engine(*engine, run));
-        inside.chain(left::outside_engines(run)).collect()
+        left::and_outside(inside.collect(), run)
     };
     let foreign = Foreign::plant(engines.iter().map(|(name, _)| *name).collect());
     let dunnage = Dunnage::new();

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::support::{Need, skip};
 
@@ -15,9 +16,7 @@ pub fn of_run(run: &str) -> Vec<String> {
     for socket in containerd::sockets() {
         left.extend(containerd::holds(socket).into_iter().filter(|line| line.contains(&name)));
     }
-    // Last, because the monitor of a container ends a moment after podman has removed it.
-    left.extend(outside_engines(run));
-    left
+    and_outside(left, run)
 }
 
 /// The containers of a run that this engine has.
@@ -27,8 +26,23 @@ pub fn in_engine((engine, need): (&str, Need), run: &str) -> Vec<String> {
     listed.lines().map(|line| format!("{engine} container {line}")).collect()
 }
 
-/// The same without asking engines.
-pub fn outside_engines(run: &str) -> Vec<String> {
+/// What engines have of a run, and what there is of it outside of engines. If podman has none of its containers, their monitors get the
+/// time that they need to end.
+pub fn and_outside(inside: Vec<String>, run: &str) -> Vec<String> {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let outside = outside_engines(run);
+        let is_monitor =
+            |line: &String| line.starts_with("process ") && line.contains("conmon --api-version");
+        let ends = inside.is_empty() && !outside.is_empty() && outside.iter().all(is_monitor);
+        if !ends || Instant::now() > deadline {
+            return [inside, outside].concat();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn outside_engines(run: &str) -> Vec<String> {
     let name = format!("dunnage-{run}-");
     let mut left = Vec::new();
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("our mounts");
@@ -112,11 +126,31 @@ pub mod containerd {
     }
 }
 
+/// Those with this in their arguments that were not killed: a busy machine takes its time to end one that was.
 fn processes(name: &str) -> Vec<String> {
     let entries = fs::read_dir("/proc").expect("/proc").flatten();
-    let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
-    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
-    lines.filter(|line| line.contains(name)).map(|line| format!("process {line}")).collect()
+    let lines = entries.filter_map(|entry| {
+        let line = fs::read(entry.path().join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        (line.contains(name) && !is_dying(&entry.path())).then(|| format!("process {line}"))
+    });
+    lines.collect()
+}
+
+/// Whether this process has SIGKILL pending, or exits (`PF_EXITING` of linux/sched.h), or is gone.
+fn is_dying(process: &Path) -> bool {
+    let Ok(status) = fs::read_to_string(process.join("status")) else { return true };
+    let pending =
+        status.lines().filter_map(|line| line.strip_prefix("SigPnd:").or(line.strip_prefix("ShdPnd:")));
+    let mut pending =
+        pending.map(|signals| u64::from_str_radix(signals.trim(), 16).expect("a set of signals"));
+    if pending.any(|signals| signals & 1 << (9 - 1) != 0) {
+        return true;
+    }
+    let Ok(stat) = fs::read_to_string(process.join("stat")) else { return true };
+    let (_, fields) = stat.rsplit_once(") ").expect("a name in parentheses");
+    let flags: u64 = fields.split(' ').nth(6).expect("flags").parse().expect("a number");
+    flags & 4 != 0
 }
 
 fn cgroups(directory: &Path, name: &str, left: &mut Vec<String>) {

@@ -38,7 +38,7 @@ test   prepare the machine, check format and lints, build and run the tests, or
        those with one of the parts in their names (`real::floor::`).
        As root on Debian or Ubuntu it installs what the tests need; elsewhere it
        installs nothing and lists what will be skipped.
-       --quick  only what needs no engine and no root; prepares nothing
+       --quick  only what needs no engine, no browser and no root; prepares nothing
        --long   also what takes minutes by its nature, for before a release
        --repeat N  each test N times, and how often each failed
 ci     the same, but fail without rustfmt or clippy

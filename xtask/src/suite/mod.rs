@@ -31,6 +31,8 @@ const SKIPS: &str = "DUNNAGE_TEST_SKIPS";
 const LONG: &str = "::long::";
 /// Tests of this executable need an engine or root.
 const REAL: &str = "real::";
+/// Tests in this module look at pages in a browser.
+const IN_BROWSER: &str = "::in_browser::";
 /// A test that runs longer than this is named.
 const SLOW: Duration = Duration::from_secs(30);
 
@@ -51,7 +53,7 @@ pub struct Choice {
 /// How much of the suite.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extent {
-    /// What needs no engine and no root.
+    /// What needs no engine, no browser and no root.
     Quick,
     /// Everything but what takes minutes by its nature.
     Usual,
@@ -62,7 +64,7 @@ pub enum Extent {
 impl Choice {
     fn has(&self, name: &str) -> bool {
         let is_in_extent = match self.extent {
-            Extent::Quick => !name.starts_with(REAL),
+            Extent::Quick => !name.starts_with(REAL) && !name.contains(IN_BROWSER),
             Extent::Usual => !name.contains(LONG),
             Extent::Long => true,
         };
@@ -269,14 +271,14 @@ mod tests {
 
     #[test]
     fn a_choice_is_an_extent_and_parts_of_names() {
-        let names = ["dunnage::units::a", "real::stack::long::b", "real::floor::c"];
+        let names = ["dunnage::units::a", "real::stack::long::b", "real::floor::c", "quick::in_browser::d"];
         let chosen = |extent, filters: &[&str]| {
             let filters = filters.iter().map(|part| (*part).to_owned()).collect();
             let choice = Choice { extent, filters, repeat: 1 };
             names.into_iter().filter(|name| choice.has(name)).collect::<Vec<_>>()
         };
         assert_eq!(chosen(Extent::Quick, &[]), names[..1]);
-        assert_eq!(chosen(Extent::Usual, &[]), [names[0], names[2]]);
+        assert_eq!(chosen(Extent::Usual, &[]), [names[0], names[2], names[3]]);
         assert_eq!(chosen(Extent::Long, &["floor", "long::b"]), names[1..]);
     }
 }

@@ -73,6 +73,7 @@ pub const RULES: &[Rule] = &[
     rule("real::machine::cpu::it_works", Load::Alone),
     // Times of the kernel's work, which other work makes longer.
     rule("real::machine::wasted::a_namespace_of_many", Load::Alone),
+    rule("real::life::the_floor_lives", Load::Alone),
     // Files made on the whole disk.
     rule("real::owners::files_of_an_image", Load::Alone),
     // No other dunnage may run.
@@ -85,7 +86,6 @@ pub const RULES: &[Rule] = &[
     rule("real::disk::", Load::Waits).sharing(&["page cache"]),
     rule("real::layers::", Load::Waits).sharing(&["page cache"]),
     rule("real::machine::cold::", Load::Waits).owning(&["page cache"]),
-    // Rules of the host's firewall.
     // Helper processes of published ports, by their names.
     rule("real::handles::pairs::", Load::Waits).owning(&["ports"]),
     rule("real::handles::names::every_subject", Load::Waits).owning(&["ports"]),
@@ -95,6 +95,7 @@ pub const RULES: &[Rule] = &[
     rule("real::handles::web::a_program", Load::Alone),
     // Their CPU time, which the kernel's rings of events may be too small for on a busy machine.
     rule("real::handles::published::published_ports", Load::Alone),
+    // Rules of the host's firewall.
     rule("real::handles::two_containers_of_podman", Load::Waits).owning(&["firewall"]),
     rule("real::handles::web::a_firewall", Load::Waits).owning(&["firewall"]).sharing(&["ports"]),
     rule("real::handles::", Load::Waits),
