@@ -6,24 +6,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::dunnage::{Dunnage, Ran, finished};
 use crate::left;
 use crate::support::{Need, lacks};
 
-/// One at a time: if each wrote half a gigabyte, the others, and a daemon, would time out.
-static DISK: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    DISK.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn in_an_engine(test: &str, engine: &str, need: Need) {
     if lacks(test, need) || lacks(test, Need::Root) {
         return;
     }
-    let _alone = alone();
     let dunnage = Dunnage::new();
     let check = |subject: &str| dunnage.run(&format!("check start -s {subject} --set prestate=primed"));
     let first = check(&format!("{engine}:image=fat,net=none"));
@@ -77,7 +68,6 @@ fn runtimes_and_the_floor_share_one_root_that_is_mended() {
     if lacks(test, Need::Root) || lacks(test, Need::Cgroup) {
         return;
     }
-    let _alone = alone();
     let mut subjects = "-s floor:image=fat".to_owned();
     if !lacks(test, Need::Crun) {
         subjects.push_str(" -s crun:image=fat");
@@ -117,7 +107,6 @@ fn it_is_not_begun_where_there_is_no_room() {
     if lacks(test, Need::Root) || lacks(test, Need::Cgroup) {
         return;
     }
-    let _alone = alone();
     let mut subjects = vec!["floor:image=fat"];
     if !lacks(test, Need::Docker) && left::said("docker", &["images", "-q", "dunnage.local/fat"]).is_empty() {
         subjects.push("docker:image=fat");

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use dunnage::sys::identity::{Identity, Limit, limits_in};
 use dunnage::sys::spawn::{self, Ended, Program, Status};
@@ -35,13 +35,6 @@ fn stranger() -> Identity {
     }
 }
 
-/// A child that becomes another user shares this process's memory until its exec, and meanwhile this process
-/// is not dumpable either.
-fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn run(identity: Identity, path: &str, arguments: &[&str]) -> io::Result<Ended> {
     let program = Program::new(Path::new(path), arguments)?.with_environment(&["ONLY=this"])?;
     let child = spawn::start(&program.with_identity(&Arc::new(identity)))?;
@@ -50,7 +43,6 @@ fn run(identity: Identity, path: &str, arguments: &[&str]) -> io::Result<Ended> 
 
 #[test]
 fn user_groups_limits_directory_mask_and_environment_are_as_given() {
-    let _turn = turn();
     if support::lacks("user_groups_limits_directory_mask_and_environment_are_as_given", Need::Root) {
         return;
     }
@@ -75,7 +67,6 @@ fn user_groups_limits_directory_mask_and_environment_are_as_given() {
 
 #[test]
 fn what_is_refused_is_named_by_its_step() {
-    let _turn = turn();
     if support::lacks("what_is_refused_is_named_by_its_step", Need::Root) {
         return;
     }
@@ -94,7 +85,6 @@ fn what_is_refused_is_named_by_its_step() {
 
 #[test]
 fn an_ordinary_user_cannot_become_another() {
-    let _turn = turn();
     let limits = limits_in(&fs::read_to_string("/proc/self/limits").unwrap()).unwrap();
     if support::root_ready().is_ok() {
         // Root becomes an ordinary user first: then the step is refused to the test's own child.
@@ -122,7 +112,6 @@ fn an_ordinary_user_cannot_become_another() {
 
 #[test]
 fn we_stay_as_readable_as_before() {
-    let _turn = turn();
     if support::lacks("we_stay_as_readable_as_before", Need::Root) {
         return;
     }

@@ -81,7 +81,7 @@ pub const RULES: &[Rule] = &[
     rule("real::containerd::life::what_others_keep", Load::Alone),
     // Cgroups with fixed names.
     rule("real::floor::", Load::Waits).owning(&["floor"]),
-    // Half a gigabyte each.
+    // Half a gigabyte each: if all wrote at once, daemons would time out.
     rule("real::fat::", Load::Waits).owning(&["disk"]).sharing(&["page cache"]),
     rule("real::disk::", Load::Waits).sharing(&["page cache"]),
     rule("real::layers::", Load::Waits).sharing(&["page cache"]),
