@@ -18,7 +18,7 @@ use crate::report::text::{in_shell, meant};
 use crate::resource;
 use crate::runner::Tried;
 use crate::subject::context::{self, CHOOSE_STATE};
-use crate::subject::{self, Cause, Place, RunContext, Spec, Subject, Unavailable, roots};
+use crate::subject::{self, Cause, Launch, Place, RunContext, Spec, Subject, Unavailable, roots};
 use crate::sweep;
 use crate::sys::clock;
 use crate::sys::signals::Interrupts;
@@ -407,19 +407,23 @@ fn is_default_runtime(spec: &Spec, found: &Found) -> bool {
 /// How long a launch takes until everything is gone.
 fn try_out(subject: &mut dyn Subject, trial: Trial, run: &RunContext) -> Result<Nanos, Abort> {
     subject.prepare(run)?;
-    let mut launch = match subject.launch(run) {
-        // On a busy machine, engines now and then lose all output of a container that ends at once. In a round that is a failure,
-        // but it is no reason to leave the subject out.
-        Err(Abort::Failed(failure)) if failure.reason.ends_with(NOTHING) => {
-            (run.tell)(&format!("trying {} once more, since {NOTHING}", subject.about().spec.shown()));
-            subject.launch(run)?
-        }
-        launched => launched?,
-    };
+    let mut launch = heard(subject, run)?;
     if trial == Trial::Twice {
-        launch = subject.launch(run)?;
+        launch = heard(subject, run)?;
     }
     Ok(launch.gone.since(launch.spawned))
+}
+
+/// A launch, once more if its output was lost: on a busy machine, engines now and then lose all output of a container that ends at
+/// once. In a round that is a failure, but it is no reason to leave the subject out.
+fn heard(subject: &mut dyn Subject, run: &RunContext) -> Result<Launch, Abort> {
+    match subject.launch(run) {
+        Err(Abort::Failed(failure)) if failure.reason.ends_with(NOTHING) => {
+            (run.tell)(&format!("trying {} once more, since {NOTHING}", subject.about().spec.shown()));
+            subject.launch(run)
+        }
+        launched => launched,
+    }
 }
 
 /// A second instance of a subject, for its twin.

@@ -102,8 +102,8 @@ fn every_fault_of_crun_is_a_row_and_the_other_cells_go_on() {
 }
 
 #[test]
-fn a_runtime_that_loses_the_output_of_the_first_trial_is_measured() {
-    const TEST: &str = "a_runtime_that_loses_the_output_of_the_first_trial_is_measured";
+fn a_runtime_that_loses_the_output_of_a_trial_is_measured() {
+    const TEST: &str = "a_runtime_that_loses_the_output_of_a_trial_is_measured";
     if lacks(TEST, Need::Crun) || lacks(TEST, Need::Root) {
         return;
     }
@@ -111,8 +111,8 @@ fn a_runtime_that_loses_the_output_of_the_first_trial_is_measured() {
     let path = place.path().join("forgetful");
     let real = real("crun");
     let text = format!(
-        "#!/bin/sh\ncase \"$*\" in *' run '*|'run '*) [ -e $0.lost ] || {{ > $0.lost; exec {0} \"$@\" >/dev/null; }};; esac\n\
-         exec {0} \"$@\"\n",
+        "#!/bin/sh\ncase \"$*\" in *' run '*|'run '*) echo run >> $0.runs; case $(wc -l < $0.runs) in 1|3) exec {0} \"$@\" >/dev/null;; \
+         esac;; esac\nexec {0} \"$@\"\n",
         real.display()
     );
     fs::write(&path, text).expect("a script");
@@ -123,8 +123,7 @@ fn a_runtime_that_loses_the_output_of_the_first_trial_is_measured() {
         path.display()
     ));
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(ran.stderr.contains("once more, since the probe wrote nothing"), "{ran}");
-    assert!(place.path().join("forgetful.lost").exists());
+    assert_eq!(ran.stderr.matches("once more, since the probe wrote nothing").count(), 2, "{ran}");
     assert!(record::load(&dunnage.directory()).expect("a run").failures.is_empty(), "{ran}");
 }
 

@@ -164,8 +164,9 @@ fn nine_tenths_of_a_cpu_are_seen_in_a_second_of_work() {
         return;
     }
     let dunnage = Dunnage::new();
-    // The probe of the tests is not optimised, so this takes a second.
-    let options = "-s bare -s limited=bare:cpus=0.9 --set passes=30 --set fixed=600 --rounds 1 -o DIR --full";
+    // The work of all CPUs takes more than a second.
+    let options =
+        "-s bare -s limited=bare:cpus=0.9 --set passes=30 --set fixed=3000 --rounds 1 -o DIR --full";
     let ran = dunnage.run(&format!("run cpu {options}"));
     assert_eq!(ran.code, 0, "{ran}");
     let lines = std::fs::read_to_string(dunnage.directory().join("samples.jsonl")).expect("samples");
@@ -182,7 +183,8 @@ fn nine_tenths_of_a_cpu_are_seen_in_a_second_of_work() {
                 ["_cpu", "_throttled", "_throttled_time"].map(|end| number(&format!("{width}{end}")));
             // One more period may begin, and one may lend to the next what its CPUs were given.
             assert!(cpu <= (number(width) / 100e6 + 1.0) * 90e6 + 2.0 * 5e6, "{width} of {sample}");
-            // If other programs leave it less than its limit, nothing is throttled.
+            // It has to be throttled in a whole period unless others leave it less than its limit in each; several do not by chance.
+            assert!(number(width) >= 400e6, "{width} of {sample}");
             assert!(cpu < number(width) * 0.88 || throttled * time > 0.0, "{width} of {sample}");
             assert!(number(&format!("{width}_periods")) >= throttled, "{width} of {sample}");
         }
