@@ -1,8 +1,13 @@
 //! Identifies the programs of a subject by path, version and hash. A program that cannot be identified is not
 //! measured.
 
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::login::Login;
 use super::{Component, Spec, Unavailable, on_path};
@@ -27,11 +32,27 @@ fn answer_time() -> Nanos {
 
 /// The program in this file, with the version that it reports.
 pub(super) fn identified(role: &str, path: &Path, version: &str) -> Result<Component, Unavailable> {
-    let digest = std::fs::File::open(path).and_then(|mut file| Digest::of_reader(&mut file));
-    let digest =
-        digest.map_err(|error| Unavailable::because(format!("cannot read `{}`: {error}", path.display())))?;
+    let digest = digest(path)
+        .map_err(|error| Unavailable::because(format!("cannot read `{}`: {error}", path.display())))?;
     let (role, version) = (role.to_owned(), version.to_owned());
     Ok(Component { role, path: path.display().to_string(), version, sha256: digest.hex() })
+}
+
+/// The digest of a file. Variants of an engine share its programs, of up to 100 MB: each is read once, unless it has changed.
+fn digest(path: &Path) -> io::Result<Digest> {
+    static KNOWN: Mutex<BTreeMap<[i64; 7], Digest>> = Mutex::new(BTreeMap::new());
+    let mut file = File::open(path)?;
+    let facts = file.metadata()?;
+    let (device, number, size) = (facts.dev() as i64, facts.ino() as i64, facts.size() as i64);
+    let [written, changed] = [[facts.mtime(), facts.mtime_nsec()], [facts.ctime(), facts.ctime_nsec()]];
+    let state = [device, number, size, written[0], written[1], changed[0], changed[1]];
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(digest) = known().get(&state) {
+        return Ok(*digest);
+    }
+    let digest = Digest::of_reader(&mut file)?;
+    known().insert(state, digest);
+    Ok(digest)
 }
 
 /// The program of a subject: the build that `bin` names, else the one with this name on the search path.
@@ -153,6 +174,23 @@ fn text(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_was_replaced_or_rewritten_has_another_digest() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("program");
+        let write = |bytes: &[u8]| std::fs::write(&path, bytes).unwrap();
+        let is_of = |bytes: &[u8]| assert_eq!(digest(&path).unwrap(), Digest::of(bytes));
+        write(b"one");
+        is_of(b"one");
+        is_of(b"one");
+        write(b"longer");
+        is_of(b"longer");
+        let other = path.with_extension("other");
+        std::fs::write(&other, b"sixsix").unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        is_of(b"sixsix");
+    }
 
     #[test]
     fn versions_are_found_wherever_they_stand() {

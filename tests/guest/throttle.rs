@@ -9,7 +9,7 @@ use crate::support::guest::Done;
 
 /// What runs in the guest. A runtime starts inside the cgroup that it limits: with a tenth of an emulated CPU that takes minutes.
 pub const SCRIPT: &str = "
-dunnage run throttle -s floor:cpus=0.1 -s crun:cpus=0.5 -s floor:cpus=1.9 --set load=continuous --set seconds=2 --rounds 2 --no-html -o run > report
+dunnage run throttle -s floor:cpus=0.1 -s crun:cpus=0.5 -s floor:cpus=1.9 --set load=continuous --set seconds=1 --rounds 2 --no-html -o run > report
 echo $? > run.code; cat report
 ";
 

@@ -79,6 +79,8 @@ pub const RULES: &[Rule] = &[
     // No other dunnage may run.
     rule("real::containerd::life::a_stopped_or_killed", Load::Alone),
     rule("real::containerd::life::what_others_keep", Load::Alone),
+    // One namespace of containerd's.
+    rule("real::containerd::", Load::Waits).owning(&["containerd"]),
     // Cgroups with fixed names.
     rule("real::floor::", Load::Waits).owning(&["floor"]),
     // Half a gigabyte each: if all wrote at once, daemons would time out.
