@@ -4,11 +4,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::dunnage::{Dunnage, Ran};
 use crate::left;
+use crate::running::Running;
 use crate::support::{Need, lacks, skip};
 use dunnage::record;
 use dunnage::subject::on_path;
@@ -77,6 +77,7 @@ fn half_a_cpu_is_in_force_everywhere_and_nothing_is_left() {
     // The floor has a variant next to it.
     let asked = recorded.plan.subjects.iter().filter(|one| one.twin_of.is_none() && one.only_in.is_empty());
     assert_eq!(asked.count(), subjects.len());
+    assert!(!recorded.treatments.is_empty(), "{ran}");
     for facts in &recorded.treatments {
         assert!(facts.contains(&("cpus".into(), "0.5".into())), "{facts:?}");
     }
@@ -267,36 +268,25 @@ fn nothing_is_left_after_a_kill_or_an_interruption() {
     }
     let dunnage = Dunnage::new();
     let arguments = "run start -s bare:cpus=0.5 -s floor:cpus=0.5 --set prestate=primed --rounds 5000 -o DIR";
-    for moment in 0..6 {
-        let _ = fs::remove_dir_all(dunnage.directory());
-        let mut command = dunnage.command(arguments);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
-        let began = Instant::now();
-        let samples = dunnage.directory().join("samples.jsonl");
-        let some = || fs::metadata(&samples).is_ok_and(|file| file.len() > 2000);
-        while !some() && began.elapsed() < AMPLE {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        assert!(some(), "no round was completed");
-        // Anywhere within a launch, which takes some milliseconds.
-        std::thread::sleep(Duration::from_micros(700 * moment));
-        let run = record::load(&dunnage.directory()).expect("a run directory").run;
-        match moment % 3 {
-            0 => {
-                let pid = child.id().to_string();
-                assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill").success());
-                assert_eq!(child.wait().expect("it ends").code(), Some(5));
-            }
-            _ => {
-                child.kill().expect("it is our child");
-                child.wait().expect("it ends");
-                let _ = fs::remove_dir_all(dunnage.directory());
-                let next = dunnage.run("run start -s bare --rounds 1 -o DIR");
-                assert_eq!(next.code, 0, "{next}");
-            }
-        }
+    // Its cgroups, its processes, its mounts.
+    let look = |run: &str| left::and_outside(Vec::new(), run);
+    for signal in [libc::SIGINT, libc::SIGKILL, libc::SIGKILL] {
+        let mut running = Running::start(&dunnage, arguments);
+        running.await_event(&["\"round ends\""]);
+        let run = if signal == libc::SIGINT {
+            let (run, status) = running.signal_with(signal, look);
+            assert_eq!(status.code(), Some(5), "{status}");
+            run
+        } else {
+            let (run, there) = running.kill_with(look);
+            let _ = fs::remove_dir_all(dunnage.directory());
+            let next = dunnage.run("run start -s bare --rounds 1 -o DIR");
+            assert_eq!(next.code, 0, "{there:?}, {next}");
+            run
+        };
         assert_eq!(left::of_run(&run), Vec::<String>::new());
         assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
+        let _ = fs::remove_dir_all(dunnage.directory());
     }
 }
 

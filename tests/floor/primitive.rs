@@ -137,6 +137,11 @@ const NAME: &str = "floor-test-primitive";
 fn done(prepared: &mut Prepared, primitive: Primitive) {
     let timed = prepared.time(primitive, NAME).unwrap_or_else(|failed| panic!("{primitive:?}: {failed:?}"));
     assert!(timed.began < timed.made && timed.made < timed.gone, "{primitive:?}: {timed:?}");
+    let has_calls = matches!(
+        primitive,
+        Primitive::CgroupCreate | Primitive::OverlayMount | Primitive::VethPair | Primitive::BridgePort
+    );
+    assert_eq!(timed.undone.is_some(), has_calls, "{primitive:?}: {timed:?}");
     let undone = timed.undone.is_none_or(|(from, to)| timed.made <= from && from < to);
     assert!(undone, "{primitive:?}: {timed:?}");
     println!("{primitive:?}: {} ns", timed.made.since(timed.began).0);

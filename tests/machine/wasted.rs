@@ -227,6 +227,7 @@ fn a_step_that_is_held_up_shows_in_its_own_piece_and_in_no_other() {
     };
     for (call, held) in [("sethostname", "uts"), ("pivot_root", "mount"), ("capset", "capabilities")] {
         let all = pieces(call);
+        assert!(all.contains_key(held), "{call} held up: {all:?}");
         for (piece, took) in &all {
             assert_eq!(*took > HELD, *piece == held, "{call} held up, {piece}: {all:?}");
         }

@@ -207,14 +207,16 @@ fn texts_of_strangers_are_texts_in_every_format() {
         has_reached(&ran);
     }
     let lines = dunnage.run("report DIR --format gobench").stdout;
-    let known = ["goos: ", "goarch: ", "pkg: ", "cpu: ", "Unit ", "BenchmarkStart/subject=", "--- "];
+    let known =
+        ["goos: ", "goarch: ", "pkg: ", "cpu: ", "scripted: ", "Unit ", "BenchmarkStart/subject=", "--- "];
     let other = lines.lines().find(|line| !known.iter().any(|start| line.starts_with(start)));
     assert_eq!(other, None);
     let ran = dunnage.run("report DIR --format svg -o DIR-svg");
     assert_eq!(ran.code, 0, "{ran}");
     let pictures = fs::read_dir(format!("{}-svg", dunnage.directory().display())).unwrap();
-    for picture in pictures {
-        let path = picture.unwrap().path();
+    let pictures: Vec<_> = pictures.map(|picture| picture.unwrap().path()).collect();
+    assert!(pictures.iter().any(|path| path.extension().is_some_and(|own| own == "svg")), "{pictures:?}");
+    for path in pictures {
         let text = fs::read_to_string(&path).unwrap();
         // Each picture comes with its words and data, in columns.
         is_visible("svg", &text.replace('\t', " "));

@@ -56,10 +56,12 @@ fn values_of_a_script_are_called_so_under_any_label() {
     for format in ["terminal --full", "md", "html", "json"] {
         told(&format!("report DIR/1 --format {format}"), "all values follow a script: nothing was measured");
     }
+    told("report DIR/1 --format gobench", "scripted: docker podman");
     for verb in ["compare DIR/1 DIR/2", "history DIR"] {
         let words = "only followed a script: nothing of this was measured";
         told(&format!("{verb} --format json"), &format!("`docker`, `podman` {words}"));
         told(&format!("{verb} --format html"), words);
+        told(verb, words);
     }
 
     let mut partly = ladder();

@@ -3,8 +3,8 @@
 //! <https://golang.org/design/14313-benchmark-format>.
 //!
 //! The first metric of an experiment has only its unit (`sec/op`), the others have their name before it
-//! (`gone-sec/op`). Configuration lines are only those that Go writes: benchstat compares only results with the
-//! same configuration.
+//! (`gone-sec/op`). Configuration lines are only those that Go writes, and which subjects follow a script: benchstat
+//! compares only results with the same configuration.
 
 use std::fmt::Write as _;
 
@@ -13,6 +13,7 @@ use crate::distinct;
 use crate::experiment::Metric;
 use crate::outcome::Outcome;
 use crate::record::{Recorded, Row};
+use crate::subject::kinds::FAKE;
 use crate::units::{Better, Unit};
 
 /// The configuration, and the better direction of each unit.
@@ -29,6 +30,13 @@ pub fn header(run: &Recorded) -> String {
         if !value.is_empty() {
             let _ = writeln!(text, "{key}: {value}");
         }
+    }
+    // Values that follow a script are never compared with measured ones.
+    let scripted =
+        run.plan.subjects.iter().filter(|entry| entry.spec.name == FAKE.name && entry.twin_of.is_none());
+    let scripted: Vec<_> = scripted.map(|entry| part(&clean(&entry.label))).collect();
+    if !scripted.is_empty() {
+        let _ = writeln!(text, "scripted: {}", scripted.join(" "));
     }
     let all = run.plan.cells.iter().flat_map(|cell| run.plan.metrics(cell).iter().enumerate());
     for (unit, better) in distinct(all.map(|(index, metric)| (unit(index, metric), metric.better))) {
