@@ -19,12 +19,9 @@ fn strike_at_every_write(test: &str, need: Need, subject: &str) {
     // The floor reads its filter from a container of an engine, as other subjects without one do.
     let concerns = |engine: &str| engine == subject || subject == "floor";
     let engines = left::ENGINES.into_iter().filter(|(engine, need)| concerns(engine) && need.ready().is_ok());
-    let engines: Vec<_> = engines.collect();
-    let look = |run: &str| {
-        let inside = engines.iter().flat_map(|engine| left::in_engine(*engine, run));
-        left::and_outside(inside.collect(), run)
-    };
-    let foreign = Foreign::plant(engines.iter().map(|(name, _)| *name).collect());
+    let engines: Vec<_> = engines.map(|(name, _)| name).collect();
+    let look = |run: &str| left::of_run_in(&engines, run);
+    let foreign = Foreign::plant(engines.clone());
     let dunnage = Dunnage::new();
     let dunnage = if engines.is_empty() { dunnage.without_engines() } else { dunnage };
     let arguments = format!("run start -s {subject} --set prestate=idle --rounds 1 -o DIR");

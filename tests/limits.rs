@@ -269,7 +269,7 @@ fn nothing_is_left_after_a_kill_or_an_interruption() {
     let dunnage = Dunnage::new();
     let arguments = "run start -s bare:cpus=0.5 -s floor:cpus=0.5 --set prestate=primed --rounds 5000 -o DIR";
     // Its cgroups, its processes, its mounts.
-    let look = |run: &str| left::and_outside(Vec::new(), run);
+    let look = |run: &str| left::of_run_in(&[], run);
     for signal in [libc::SIGINT, libc::SIGKILL, libc::SIGKILL] {
         let mut running = Running::start(&dunnage, arguments);
         running.await_event(&["\"round ends\""]);

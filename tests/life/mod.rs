@@ -105,16 +105,18 @@ const BOTH: [&str; 2] = ["lifecycle", "exec"];
 
 /// Both signals are sent while a container lives, which is the case during most of either experiment.
 fn leaves_nothing_when_stopped(subject: &str, experiments: &[&str], make: fn() -> Dunnage) {
+    let engine = subject.split(':').next().expect("a name");
+    let look = |run: &str| left::of_run_in(&[engine], run);
     for &experiment in experiments {
         let dunnage = make();
-        let (run, status) = living(&dunnage, subject, experiment).signal_with(libc::SIGINT, left::of_run);
+        let (run, status) = living(&dunnage, subject, experiment).signal_with(libc::SIGINT, look);
         assert_eq!(status.code(), Some(5), "{status}");
         assert_eq!(left::of_run(&run), Vec::<String>::new());
         assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
 
         let dunnage = make();
         let _turn = Sweeps::begin();
-        let (run, there) = living(&dunnage, subject, experiment).kill_with(left::of_run);
+        let (run, there) = living(&dunnage, subject, experiment).kill_with(look);
         let swept = dunnage.run("sweep");
         assert_eq!(swept.code, 0, "{swept}");
         assert!(swept.stdout.contains(&format!(" of run {run}")), "{there:?}, {swept}");

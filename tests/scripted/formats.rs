@@ -182,8 +182,7 @@ fn run_directory() {
     let (files, _) = text.split_once("## A pack").expect("a section");
     // Facts about machines, stamps and treatments of real subjects, and fields that only these have.
     // Which of these a round has depends on the machine.
-    let of_machines =
-        "available_memory busy containers cpu_pressure disturbed frequency io_pressure load steal";
+    let of_machines = "available_memory busy containers cpu_pressure disturbed frequency io_pressure load no_cpu_accounting steal";
     written.push(of_machines.split(' ').map(|name| (name.to_owned(), Value::Null)).collect());
     let others = "architecture artefacts attached bare began blocks boot_time capabilities cgroup cgroup_mode cgroup_ns \
                   cgroup_v1_controllers cgroup_v2_controllers client clock_source containerd cpu cpu_cores cpu_share \
@@ -191,7 +190,7 @@ fn run_directory() {
                   distributions engine env environment equalised exit factors filter floor helpers html hybrid hypervisor \
                   inside interfaces ipc issues json jsonl kernel kernel_command_line kernel_version levels lifecycle linux \
                   listener looks made main make maker memory_bytes missing mitigation_ mnt monitor mtu name net network \
-                  no_cpu_accounting no_new_privs none nvme offloads ordinary own path permission pid pinned plan predictions \
+                  no_new_privs none nvme offloads ordinary own path permission pid pinned plan predictions \
                   primitives private profile quotas removed report resolver resume role root root_durability samples seccomp \
                   security_modules series shim skipped state_filesystem stop storage_ storage_state threads timeout twin uid \
                   undo undone unknown unsupported user uts v1 v2 virtio volatile waited way write";

@@ -19,6 +19,12 @@ pub fn of_run(run: &str) -> Vec<String> {
     and_outside(left, run)
 }
 
+/// The same of a run that has containers in no engines but these: for looks that are many, since each asks every engine.
+pub fn of_run_in(engines: &[&str], run: &str) -> Vec<String> {
+    let asked = ENGINES.into_iter().filter(|(name, _)| engines.contains(name));
+    and_outside(asked.flat_map(|engine| in_engine(engine, run)).collect(), run)
+}
+
 /// The containers of a run that this engine has.
 pub fn in_engine((engine, need): (&str, Need), run: &str) -> Vec<String> {
     let label = format!("label=dunnage.run={run}");

@@ -66,16 +66,16 @@ fn chore(args: Vec<String>) -> Result<ExitCode> {
     };
     let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
     match ours.as_slice() {
+        ["help" | "--help" | "-h"] | ["test" | "ci", "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
         ["bench", benchmarks @ ..] => bench::run(benchmarks),
         ["dist"] => dist::run(),
         ["stack", release] => stack::run(release, filters),
         ["lines"] => lines::print().map(|()| ExitCode::SUCCESS),
         ["test", options @ ..] => test(&asked(options, filters)?),
         ["ci"] => test(&Asked { lint: Lint::Required, ..asked(&[], filters)? }),
-        ["help" | "--help" | "-h"] => {
-            println!("{USAGE}");
-            Ok(ExitCode::SUCCESS)
-        }
         other => bail!("unknown chore `{}`\n\n{USAGE}", other.join(" ")),
     }
 }
@@ -93,14 +93,20 @@ fn asked(options: &[&str], filters: &[String]) -> Result<Asked> {
     while let Some(word) = words.next() {
         match *word {
             "--no-lint" => lint = Lint::Skip,
+            "--quick" | "--long" if choice.extent != Extent::Usual => {
+                bail!("`--quick` and `--long` exclude each other")
+            }
             "--quick" => choice.extent = Extent::Quick,
             "--long" => choice.extent = Extent::Long,
             "--repeat" => {
                 let number = words.next().and_then(|word| word.parse().ok()).filter(|number| *number > 0);
-                choice.repeat = number.context("`--repeat` takes a number")?;
+                choice.repeat = number.context("`--repeat` takes a number from 1")?;
             }
             other => bail!("unknown option `{other}`\n\n{USAGE}"),
         }
+    }
+    if let Some(part) = filters.iter().find(|part| part.starts_with('-')) {
+        bail!("`{part}` is no part of a test's name; options come before `--`");
     }
     Ok(Asked { lint, choice })
 }
@@ -118,9 +124,13 @@ fn test(asked: &Asked) -> Result<ExitCode> {
         Ok(required)
     };
     let summary = suite::run(&asked.choice, &scratch, prepare, || lint::run(asked.lint));
-    prepared.map_or(Ok(()), prepare::Prepared::end)?;
-    let mut summary = summary?;
+    let ended = prepared.map_or(Ok(()), prepare::Prepared::end);
+    let mut summary = summary.inspect_err(|_| {
+        // Only if it is empty.
+        let _ = std::fs::remove_dir(&scratch);
+    })?;
     summary.print(&scratch);
+    ended?;
     if !summary.is_fine() {
         return Ok(ExitCode::FAILURE);
     }

@@ -33,6 +33,8 @@ fn executables(root: &Path, words: &[&str]) -> Result<Vec<PathBuf>> {
         .args(["test", "--no-run", "--workspace", "--profile", PROFILE])
         .args(words)
         .current_dir(root)
+        // The lines that name the executables have this form, also where the user prefers another.
+        .envs([("CARGO_TERM_COLOR", "never"), ("CARGO_TERM_QUIET", "false"), ("CARGO_TERM_VERBOSE", "false")])
         .stderr(Stdio::piped())
         .spawn()
         .context("cannot run `cargo test --no-run`")?;
@@ -41,7 +43,8 @@ fn executables(root: &Path, words: &[&str]) -> Result<Vec<PathBuf>> {
     for line in BufReader::new(child.stderr.take().context("no standard error")?).split(b'\n') {
         let line = line.context("cannot read the output of `cargo test --no-run`")?;
         let line = String::from_utf8_lossy(&line);
-        eprintln!("{line}");
+        // The reader may have gone.
+        let _ = writeln!(std::io::stderr(), "{line}");
         found.extend(named(&line).map(|path| root.join(path)));
     }
     let status = child.wait().context("cannot wait for `cargo test --no-run`")?;
@@ -79,7 +82,9 @@ fn list(executable: &Path) -> Result<Vec<Test>> {
         path: path.to_owned(),
         name: format!("{}::{path}", short(executable)),
     };
-    Ok(paths.map(test).collect())
+    let tests: Vec<_> = paths.map(test).collect();
+    ensure!(!tests.is_empty(), "`{} --list` names no test", executable.display());
+    Ok(tests)
 }
 
 #[cfg(test)]

@@ -10,8 +10,10 @@ mod summary;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -74,9 +76,16 @@ impl Choice {
 
 /// A new directory for the daemon's log and the output of tests.
 pub fn scratch() -> Result<PathBuf> {
-    let path = std::env::temp_dir().join(format!("dunnage-test-{}", std::process::id()));
-    fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
-    Ok(path)
+    let name = format!("dunnage-test-{}-", std::process::id());
+    // A run that was killed may have left one with the same number.
+    for number in 1..100 {
+        let path = std::env::temp_dir().join(format!("{name}{number}"));
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| path).context("cannot create a directory for temporary files"),
+        }
+    }
+    bail!("there are a hundred directories `{name}…` for temporary files")
 }
 
 /// Builds and runs the tests of this choice. `prepare` makes the machine ready meanwhile and says what is required; then the tests
@@ -101,6 +110,7 @@ pub fn run(
     let began = Instant::now();
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let mut queue = Queue { schedule: Schedule::new(processors), works: Vec::new(), names: Vec::new() };
+    // These are not tests.
     queue.add(Work::Build, &rules::CARGO, 0);
     queue.add(Work::Lints, &rules::CARGO, 1);
     queue.add_tests(choice, first);
@@ -116,40 +126,39 @@ pub fn run(
                 let work = queue.works[number].clone();
                 running.insert(number, Running { since: Instant::now(), is_named: false });
                 scope.spawn(move || {
-                    let end = match &work {
+                    let carry_out = || match &work {
                         Work::Test(test) => {
                             End::Test(process::run(test, root, required, scratch, &number.to_string()))
                         }
                         Work::Lints => End::Lints(lint()),
                         Work::Build => End::Build(build::tests(root, REST)),
                     };
+                    // Who waits for it must hear of a panic too.
+                    let end = catch_unwind(AssertUnwindSafe(carry_out)).unwrap_or(End::Panicked);
                     // The receiver is gone only after a failure of the suite itself.
                     let _ = tell.send((number, end));
                 });
             }
-            match ended.recv_timeout(Duration::from_secs(1)) {
-                Ok((number, end)) => {
-                    queue.schedule.ended(number);
-                    let took = running.remove(&number).map_or(Duration::ZERO, |one| one.since.elapsed());
-                    match end {
-                        End::Lints(found) => summary.lints = found?,
-                        End::Build(tests) => queue.add_tests(choice, tests?),
-                        End::Test(outcome) => summary.add(queue.name(number), took, outcome),
+            if let Ok((number, end)) = ended.recv_timeout(Duration::from_secs(1)) {
+                queue.schedule.ended(number);
+                let took = running.remove(&number).map_or(Duration::ZERO, |one| one.since.elapsed());
+                match end {
+                    End::Lints(found) => summary.lints = found?,
+                    End::Build(tests) => {
+                        queue.add_tests(choice, tests?);
+                        queue.check(choice)?;
                     }
+                    End::Test(outcome) => summary.add(queue.name(number), took, outcome),
+                    End::Panicked => bail!("the suite itself panicked, as said above"),
                 }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => bail!("all tests are gone"),
             }
             if let Some(share) = processors_time.idle() {
                 queue.schedule.idled(share);
             }
             if began.elapsed() > next_line {
-                let (known, seconds) = (queue.works.len(), began.elapsed().as_secs());
-                println!(
-                    "{} of {known} done after {seconds} s, {} running",
-                    known - queue.schedule.left(),
-                    running.len()
-                );
+                let (known, seconds) = (queue.works.len() - NOT_TESTS, began.elapsed().as_secs());
+                let (done, running) = (summary.count(), running.len());
+                println!("{done} of {known} tests done after {seconds} s, {running} running");
                 next_line += PROGRESS;
             }
             for (number, one) in running.iter_mut().filter(|(_, one)| one.since.elapsed() > SLOW) {
@@ -161,7 +170,6 @@ pub fn run(
         }
         Ok(())
     })?;
-    queue.check(choice)?;
     summary.took = began.elapsed();
     Ok(summary)
 }
@@ -195,6 +203,7 @@ fn idle_and_all(stat: &str) -> Option<[u64; 2]> {
 }
 
 /// What cargo builds while the tests on real engines run.
+const NOT_TESTS: usize = 2;
 const REST: &[&str] = &["--lib", "--bin", "xtask", "--test", "quick", "--test", "suspects"];
 
 struct Running {
@@ -221,6 +230,7 @@ enum End {
     Build(Result<Vec<Test>>),
     Lints(Result<Lints>),
     Test(Outcome),
+    Panicked,
 }
 
 impl Queue {
@@ -253,8 +263,17 @@ impl Queue {
         let unused = (0..RULES.len()).filter(|place| choice.extent != Extent::Quick && !has_test(*place));
         let unused: Vec<_> = unused.map(|place| RULES[place].beginning).collect();
         ensure!(unused.is_empty(), "rules that no test has in `xtask/src/suite/rules.rs`: {unused:?}");
-        let ran = self.works.iter().any(|work| matches!(work, Work::Test(_)));
-        ensure!(ran, "no test has {:?} in its name", choice.filters);
+        for part in &choice.filters {
+            let own: Vec<_> = self.names.iter().filter(|name| name.contains(part)).collect();
+            let left_out = if choice.extent == Extent::Usual { "`--long`" } else { "the whole suite" };
+            ensure!(
+                own.is_empty() || own.iter().any(|name| choice.has(name)),
+                "only {left_out} has the tests with `{part}` in their names"
+            );
+            // Without them the others are not built.
+            let hint = if choice.extent == Extent::Quick { " among those of `--quick`" } else { "" };
+            ensure!(!own.is_empty(), "no test{hint} has `{part}` in its name");
+        }
         Ok(())
     }
 }

@@ -48,6 +48,11 @@ impl Summary {
         }
     }
 
+    /// How many tests have ended.
+    pub fn count(&self) -> usize {
+        self.times.len()
+    }
+
     /// Whether nothing is wrong.
     pub fn is_fine(&self) -> bool {
         self.failed.is_empty() && self.lints == Lints::Clean
@@ -68,7 +73,8 @@ impl Summary {
         if self.lints == Lints::Dirty {
             println!("format or lints have problems, see above");
         }
-        if !self.is_fine() {
+        let has_logs = || std::fs::read_dir(scratch).is_ok_and(|mut all| all.next().is_some());
+        if !self.is_fine() && has_logs() {
             println!("logs are kept in {}", scratch.display());
         }
         println!("{self}");
