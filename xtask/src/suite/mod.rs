@@ -38,6 +38,9 @@ const IN_BROWSER: &str = "::in_browser::";
 /// A test that runs longer than this is named.
 const SLOW: Duration = Duration::from_secs(30);
 
+/// The build and the lints, which wait and run as tests do.
+const NOT_TESTS: usize = 2;
+
 /// How often the progress is printed.
 const PROGRESS: Duration = Duration::from_secs(60);
 
@@ -110,7 +113,6 @@ pub fn run(
     let began = Instant::now();
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let mut queue = Queue { schedule: Schedule::new(processors), works: Vec::new(), names: Vec::new() };
-    // These are not tests.
     queue.add(Work::Build, &rules::CARGO, 0);
     queue.add(Work::Lints, &rules::CARGO, 1);
     queue.add_tests(choice, first);
@@ -203,7 +205,6 @@ fn idle_and_all(stat: &str) -> Option<[u64; 2]> {
 }
 
 /// What cargo builds while the tests on real engines run.
-const NOT_TESTS: usize = 2;
 const REST: &[&str] = &["--lib", "--bin", "xtask", "--test", "quick", "--test", "suspects"];
 
 struct Running {
@@ -257,7 +258,7 @@ impl Queue {
         }
     }
 
-    /// Every rule has a test, and something was run.
+    /// Every rule has a test, every part of a name chooses one, and something is run.
     fn check(&self, choice: &Choice) -> Result<()> {
         let has_test = |place| self.names.iter().any(|name| rules::of(name, RULES) == place);
         let unused = (0..RULES.len()).filter(|place| choice.extent != Extent::Quick && !has_test(*place));
@@ -274,6 +275,7 @@ impl Queue {
             let hint = if choice.extent == Extent::Quick { " among those of `--quick`" } else { "" };
             ensure!(!own.is_empty(), "no test{hint} has `{part}` in its name");
         }
+        ensure!(self.works.len() > NOT_TESTS, "no test was chosen");
         Ok(())
     }
 }
