@@ -36,7 +36,7 @@ fn everything_works_on_pure_cgroup_v2() {
         format!("echo {name} begins; cat /proc/uptime\nmkdir /out/{name}; cd /out/{name}\n{script}\n")
     });
     let done =
-        guest.run(&script.concat(), Duration::from_secs(540)).unwrap_or_else(|fault| panic!("{fault}"));
+        guest.run(&script.concat(), Duration::from_secs(300)).unwrap_or_else(|fault| panic!("{fault}"));
     assert_eq!(done.code, 0, "{done}");
     for (_, _, check) in PARTS {
         check(&done);

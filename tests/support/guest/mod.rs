@@ -18,7 +18,7 @@ mod cpio;
 
 use std::fmt;
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -31,7 +31,9 @@ use cpio::Archive;
 
 const QEMU: &str = "qemu-system-x86_64";
 /// How many of the console's last lines an error shows.
-const LAST_LINES: usize = 40;
+const LAST_LINES: usize = 150;
+/// What a fault says that is not the script's, since dunnage never waits without a limit.
+const STOOD_STILL: &str = "the guest did not end within";
 
 /// What `init.sh` says first on the console.
 const BEGAN: &str = "guest: init has begun";
@@ -82,6 +84,22 @@ pub struct Fault {
 impl Fault {
     fn is_before_init(&self) -> bool {
         self.console.contains("Kernel panic") && !self.console.contains(BEGAN)
+    }
+
+    fn stood_still(&self) -> bool {
+        self.what.starts_with(STOOD_STILL)
+    }
+
+    /// Its first panic, or where its processors stood still.
+    fn in_short(&self) -> String {
+        let lines = |word: &'static str| self.console.lines().filter(move |line| line.contains(word));
+        match lines("Kernel panic").next() {
+            Some(panic) => format!("`{}`", panic.trim()),
+            None => {
+                let places: Vec<_> = lines("RIP: ").map(str::trim).collect();
+                format!("`{}` (the kernel: {})", self.what, places.join(", "))
+            }
+        }
     }
 }
 
@@ -178,14 +196,13 @@ impl Guest {
     }
 
     /// Boots, runs the script, and shuts down; or returns why not. On a busy machine the emulated kernel may panic before
-    /// any program has run, for example in `psi_task_switch`; then it is booted once more.
+    /// any program has run, for example in `psi_task_switch`, or stand still with both processors busy; then it is booted once
+    /// more, and the test says so with the kernel's own words.
     pub fn run(self, script: &str, deadline: Duration) -> Result<Done, Fault> {
         let initramfs = self.pack(script);
         match self.boot(&initramfs, deadline) {
-            Err(fault) if fault.is_before_init() => {
-                let panic =
-                    fault.console.lines().find(|line| line.contains("Kernel panic")).unwrap_or_default();
-                super::note(&format!("a guest was started once more after `{}`", panic.trim()));
+            Err(fault) if fault.is_before_init() || fault.stood_still() => {
+                super::note(&format!("a guest was started once more after {}", fault.in_short()));
                 self.boot(&initramfs, deadline)
             }
             done => done,
@@ -202,7 +219,7 @@ impl Guest {
         let status = emulator.wait(deadline);
         let console = emulator.console();
         let Some(status) = status else {
-            let what = format!("the guest did not end within {deadline:?}");
+            let what = format!("{STOOD_STILL} {deadline:?}");
             return Err(Fault { what, console });
         };
         let took = began.elapsed();
@@ -239,13 +256,13 @@ impl Guest {
         command.args(["-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"]);
         command.args(["-accel", "tcg", "-cpu", "max", "-smp", "2", "-no-reboot"]);
         command.args(["-m", &self.memory.to_string()]);
-        command.args(["-serial", "stdio", "-serial", &result]);
+        command.args(["-serial", "mon:stdio", "-serial", &result]);
         command.arg("-kernel").arg(kernel()).arg("-initrd").arg(place.join("initramfs"));
         // A panic ends the machine at once. Emulation pays for mitigations without any benefit. The kernel's
         // check of its timer panics if the emulator does not get its CPU.
         command.args(["-append", "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check"]);
         let stderr = fs::File::create(place.join("stderr")).expect("a file for what the emulator says");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
         command
     }
 }
@@ -272,7 +289,7 @@ impl Emulator {
         unsafe {
             command.pre_exec(|| {
                 // Programs in the guest have deadlines, so that other tests must not slow it down. Only root may ask for this.
-                libc::setpriority(libc::PRIO_PROCESS, 0, -15);
+                libc::setpriority(libc::PRIO_PROCESS, 0, -10);
                 match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
                     0 => Ok(()),
                     _ => Err(std::io::Error::last_os_error()),
@@ -299,10 +316,22 @@ impl Emulator {
     fn wait(&mut self, deadline: Duration) -> Option<ExitStatus> {
         let in_time = self.closed.recv_timeout(deadline).is_ok();
         if !in_time {
+            self.ask_where_it_is();
             self.process.kill().expect("our own child");
         }
         let status = self.process.wait().expect("our own child");
         in_time.then_some(status)
+    }
+
+    /// Has the kernel print what its processors do and which tasks wait: a break on the console and a letter.
+    fn ask_where_it_is(&mut self) {
+        let Some(mut console) = self.process.stdin.take() else { return };
+        for letter in ["9", "l", "w"] {
+            let asked = console.write_all(b"\x01b").and_then(|()| console.flush());
+            std::thread::sleep(Duration::from_millis(200));
+            let _ = asked.and_then(|()| console.write_all(letter.as_bytes())).and_then(|()| console.flush());
+            std::thread::sleep(Duration::from_millis(800));
+        }
     }
 
     fn console(&self) -> String {
