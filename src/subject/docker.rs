@@ -23,13 +23,13 @@ pub static KIND: Kind = Kind {
     as_installed: &["docker", "docker+crun"],
     equalised: &["docker:log=none,net=none", "docker+crun:log=none,net=none"],
     build,
-    sweep: |_, broom| sweep(broom).unwrap_or_default(),
+    sweep: |place, broom| sweep(place, broom).unwrap_or_default(),
 };
 
 /// Sweeps the daemon that the client asks by default, if it answers.
-fn sweep(broom: Broom) -> Result<Vec<String>, Unavailable> {
+fn sweep(place: &Place, broom: Broom) -> Result<Vec<String>, Unavailable> {
     let spec = Spec::plain("docker");
-    engine::sweep(&spec, &client(&spec)?, broom)
+    engine::sweep(&spec, &client(&spec)?, place, broom)
 }
 
 /// The runtime of a daemon that is not configured otherwise.
@@ -66,6 +66,11 @@ fn lacking(spec: &Spec, info: &Value) -> Option<String> {
     }
     let remaps = security_options(info).any(|option| option.starts_with("name=userns"));
     (is_remapped(spec) && !remaps).then(|| "the daemon does not remap users (`userns-remap`)".to_owned())
+}
+
+/// Who is root inside, of a daemon that remaps users: its data are in a directory named after that user and group.
+fn root_inside(data_root: &str) -> Option<u32> {
+    data_root.rsplit('/').next()?.split_once('.')?.0.parse().ok()
 }
 
 fn security_options(info: &Value) -> impl Iterator<Item = &str> {
@@ -167,6 +172,10 @@ fn of_info(spec: &Spec, info: &Value, client: Client, component: Component) -> R
         },
         runtime: runtime_path,
         image: None,
+        outside: security_options(info)
+            .any(|option| option.starts_with("name=userns"))
+            .then(|| root_inside(&text("DockerRootDir")))
+            .flatten(),
     })
 }
 

@@ -46,7 +46,7 @@ fn over_api(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable>
 /// Sweeps the current user's podman, and as root that of every user whose storage has an image from dunnage.
 /// The storage of a deleted user is gone too.
 fn sweep(place: &Place, broom: Broom) -> Vec<String> {
-    let swept = |spec: &Spec| engine::sweep(spec, &client(spec)?, broom);
+    let swept = |spec: &Spec| engine::sweep(spec, &client(spec)?, place, broom);
     let mut told = swept(&Spec::plain("podman")).unwrap_or_default();
     let users = std::fs::read_dir(engine::users_with_images(&place.state)).into_iter().flatten().flatten();
     let users = users.filter_map(|entry| entry.file_name().into_string().ok());
@@ -123,6 +123,7 @@ fn find_with(spec: &Spec, options: &[String]) -> Result<Engine, Unavailable> {
     let filter = (info.pointer("/host/security/seccompEnabled") == Some(&Value::Bool(true))).then_some(2);
     let root: &[_] = if driver == "overlay" { &["overlay", "fuse.fuse-overlayfs", "fuse"] } else { &[] };
     let facts = Facts { components, runtime: Some(text("/host/ociRuntime/name")), notes };
+    let outside = client.login.as_ref().map(Login::user);
     Ok(Engine {
         about: Engine::description(spec, &client, facts, filter, root),
         always: if client.login.is_some() { Vec::new() } else { as_options(&limits_to_ask_for()) },
@@ -130,6 +131,7 @@ fn find_with(spec: &Spec, options: &[String]) -> Result<Engine, Unavailable> {
         daemons: Ok(Vec::new()),
         runtime: runtime_path,
         image: None,
+        outside,
     })
 }
 

@@ -10,7 +10,7 @@ fn in_a_small_world(dunnage: &Dunnage, size: &str, place: &str, script: &str) ->
     let script = script.replace("DUNNAGE ", concat!(env!("CARGO_BIN_EXE_dunnage"), " "));
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c"]);
-    command.arg(format!("mkdir -p {place}; mount -t tmpfs -o size={size} tmpfs {place}; {script}"));
+    command.arg(format!("mkdir -p {place}; mount -t tmpfs -o mode=755,size={size} tmpfs {place}; {script}"));
     command.env("DUNNAGE_STATE", dunnage.state()).env("DIR", dunnage.directory());
     finished(command.output().expect("unshare is there"))
 }
@@ -88,7 +88,7 @@ fn a_state_directory_that_cannot_be_made_is_one_error_with_a_hint() {
     for verb in ["run start -s a=fake -o DIR", "sweep", "plan start -s a=fake"] {
         let ran = dunnage.run(verb);
         assert_eq!(ran.code, 1, "{ran}");
-        let told = ran.stderr.contains("cannot create the state directory `/proc/nowhere`");
+        let told = ran.stderr.contains("cannot use the state directory `/proc/nowhere`");
         assert!(told && ran.stderr.contains("hint: set `$DUNNAGE_STATE`"), "{ran}");
     }
     let ran = dunnage.run("doctor");

@@ -1,0 +1,4 @@
+//! What another user of the machine could try, and that it leads nowhere; and what looks like it and must go on working.
+
+mod state;
+mod sweep;
