@@ -1,6 +1,7 @@
 //! What another user of the machine could try, and that it leads nowhere; and what looks like it and must go on working.
 
 mod channel;
+mod inherited;
 mod state;
 mod sweep;
 mod working;
