@@ -2,6 +2,7 @@
 
 mod channel;
 mod inherited;
+mod published;
 mod state;
 mod sweep;
 mod working;
