@@ -1,0 +1,3 @@
+//! Attacks of another user of the machine on a dunnage that runs as root, and what must still work next to them.
+
+mod planted;
