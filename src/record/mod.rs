@@ -3,6 +3,7 @@
 
 pub mod import;
 pub mod pack;
+pub mod resumable;
 mod source;
 mod writer;
 
@@ -98,6 +99,11 @@ impl Part {
     /// The file.
     pub fn file(&mut self) -> &mut File {
         self.file.as_file_mut()
+    }
+
+    /// Only its owner may read it.
+    pub fn make_private(&self) -> io::Result<()> {
+        self.file.as_file().set_permissions(Permissions::from_mode(0o600))
     }
 
     /// Its temporary path.

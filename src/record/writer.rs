@@ -156,6 +156,11 @@ impl Writer {
         self.write(&bytes)
     }
 
+    /// The run directory, open.
+    pub(super) fn place(&self) -> &Directory {
+        &self.directory
+    }
+
     /// A round begins.
     pub fn begin_round(&mut self, round: usize) -> Result<()> {
         self.append(&Begin { begin: round, at: since_1970() })
