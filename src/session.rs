@@ -22,6 +22,7 @@ use crate::sweep;
 use crate::sys::clock;
 use crate::sys::signals::Interrupts;
 use crate::units::{Nanos, Stamp};
+use crate::variables::without_values;
 
 pub use self::place::{own_digest, place, place_in, place_without_image};
 
@@ -315,7 +316,7 @@ impl Session {
             run: run.id.clone(),
             host: facts::host_name().unwrap_or_default(),
             started: jiff::Timestamp::now().to_string(),
-            command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            command: without_values(std::env::args_os(), &run.variables),
             asked: Vec::new(),
             tags: BTreeMap::new(),
             machine: facts::told(&run.place.state),

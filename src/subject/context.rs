@@ -21,6 +21,7 @@ use crate::sys::place;
 use crate::sys::seccomp::Profile;
 use crate::sys::signals::Interrupts;
 use crate::units::{Nanos, Stamp, counted};
+use crate::variables::Variables;
 
 /// The context of a run.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub struct RunContext {
     /// Whether the probe is mounted into every container from the host, as an image not made by dunnage
     /// needs: then every subject of the run is treated alike.
     pub lays_in_the_probe: bool,
+    /// The values of variables of commands.
+    pub variables: Variables,
     /// Tells the user about something slow, before and after it.
     pub tell: fn(&str),
     /// The clock of scripted subjects.
@@ -88,6 +91,7 @@ impl RunContext {
             allowed: Nanos::from_millis(60_000),
             seed,
             lays_in_the_probe: false,
+            variables: Variables::default(),
             tell: |_| (),
             scripted: AtomicU64::new(1_000_000_000),
             filter: OnceLock::new(),
