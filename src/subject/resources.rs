@@ -232,11 +232,8 @@ fn spec(record: &Record) -> Result<Spec, String> {
 }
 
 fn look(record: &Record, scope: &Scope<'_>) -> Result<Look, String> {
-    let is_named = match record.kind == IMAGE.name {
-        true => image::is_ours(&record.id),
-        false => is_name_of(scope.run, &record.id),
-    };
-    if !is_named {
+    let is_image = record.kind == IMAGE.name && image::is_ours(&record.id);
+    if !is_image && !is_name_of(scope.run, &record.id) {
         return Ok(Look::Foreign("its name is not one of dunnage's".into()));
     }
     let spec = spec(record)?;
