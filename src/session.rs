@@ -20,8 +20,8 @@ use crate::runner::Tried;
 use crate::subject::context::{self, CHOOSE_STATE};
 use crate::subject::{self, Cause, Launch, Place, RunContext, Spec, Subject, Unavailable, roots};
 use crate::sweep;
-use crate::sys::clock;
 use crate::sys::signals::Interrupts;
+use crate::sys::{clock, place as directory};
 use crate::units::{Nanos, Stamp};
 
 /// A run being prepared and carried out. When it is dropped, its subjects go before the context that they use.
@@ -117,12 +117,11 @@ pub fn random_seed() -> Result<u64> {
     Ok(u64::from_str_radix(&run_name()?, 16)?)
 }
 
-/// The state directory, created if needed.
+/// The state directory by its path without links, made if needed; an error if another user could change it.
 fn state() -> Result<PathBuf> {
     let state = context::state_directory()?;
-    std::fs::create_dir_all(&state)
-        .with_context(|| format!("cannot create the state directory `{}`{CHOOSE_STATE}", state.display()))?;
-    Ok(state)
+    directory::verified(&state)
+        .with_context(|| format!("cannot use the state directory `{}`{CHOOSE_STATE}", state.display()))
 }
 
 /// Where this process keeps its files, without the image: enough to look for leftovers and remove them, even on a full disk.

@@ -2,7 +2,6 @@
 //! user; and nothing is left, also after a kill.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use crate::dunnage::Dunnage;
 use crate::left;
@@ -124,24 +123,17 @@ fn an_ordinary_user_gets_prices_or_reasons() {
     if lacks(TEST, Need::Root) || lacks(TEST, Need::Userns) {
         return;
     }
-    let place = tempfile::tempdir().expect("a directory");
-    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).expect("it is ours");
-    let copy = place.path().join("dunnage");
-    fs::copy(env!("CARGO_BIN_EXE_dunnage"), &copy).expect("the program can be copied");
-    let state = place.path().join("state");
-    let dunnage = Dunnage::new().with("DUNNAGE_STATE", &state.display().to_string());
+    let dunnage = Dunnage::new();
+    let copy = dunnage.given_to(65534);
     let wrapper = format!("setpriv --reuid 65534 --regid 65534 --clear-groups {}", copy.display());
-    let arguments = format!(
-        "run primitives -s floor --set prestate=primed --rounds 2 --full -o {}",
-        place.path().join("run").display()
-    );
+    let arguments = "run primitives -s floor --set prestate=primed --rounds 2 --full -o DIR";
     let works = dunnage.through(&wrapper, "check start -s floor --set prestate=primed");
     if works.code != 0 {
         return skip(TEST, Need::Userns, &works.stdout);
     }
-    let ran = dunnage.through(&wrapper, &arguments);
+    let ran = dunnage.through(&wrapper, arguments);
     assert_eq!(ran.code, 0, "{ran}");
-    let report = dunnage.run(&format!("report {} --format json", place.path().join("run").display()));
+    let report = dunnage.run("report DIR --format json");
     let prices = prices(&report.stdout);
     for piece in ["user", "least", "mount", "net", "overlay", "seccomp"] {
         assert!(is_priced(&prices, "alone", piece), "{piece}: {ran}");

@@ -24,6 +24,7 @@ mod api;
 mod containerd;
 mod disk;
 mod doctor;
+mod doors;
 mod drivers;
 mod fat;
 mod faults;

@@ -242,7 +242,7 @@ pub fn may_empty_caches() -> Result<()> {
     ensure!(
         in_memory != Some(true),
         "unsupported: a cold cache needs a probe on a disk, and the state directory `{}` is in memory \
-         (tmpfs)\n\nhint: set `$DUNNAGE_STATE` to a directory on a disk, such as `/var/tmp/dunnage`",
+         (tmpfs)\n\nhint: set `$DUNNAGE_STATE` to a directory of your own on a disk",
         state.display()
     );
     Ok(())

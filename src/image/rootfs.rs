@@ -7,16 +7,16 @@
 //! Deliberately absent: mount points (a writable root is part of a bundle, see `bundle.rs`, or of an overlay)
 //! and `fsync`: a root that a power failure has damaged is detected and made again.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 
 use super::MODE;
-use crate::sys::descriptors;
+use crate::sys::{descriptors, place};
 
 /// Makes sure that a complete directory of this name is among the images of the directory `state`, and
 /// returns its path.
@@ -31,14 +31,13 @@ pub(super) fn cached(
 ) -> Result<PathBuf> {
     let images = absolute(state)?.join("images");
     let place = images.join(name);
+    // An older version left them open to all users.
+    let closed = |path: &Path| place::verified(path).map(drop);
     if is_whole(&place) {
+        closed(&images).and_then(|()| closed(&place))?;
         return Ok(place);
     }
-    DirBuilder::new()
-        .recursive(true)
-        .mode(MODE)
-        .create(&images)
-        .with_context(|| format!("cannot make the directory `{}`", images.display()))?;
+    closed(&images)?;
     let _lock = lock(&images)?;
     if is_whole(&place) {
         return Ok(place);
@@ -47,7 +46,7 @@ pub(super) fn cached(
     let fresh = images.join(format!("{name}.new"));
     remove(&fresh)?;
     remove(&place)?;
-    make(&fresh).inspect_err(|_| {
+    make(&fresh).and_then(|()| Ok(closed(&fresh)?)).inspect_err(|_| {
         // Half an image on a full disk is of no use; the first error is the one to report.
         let _ = remove(&fresh);
     })?;

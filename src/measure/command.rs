@@ -14,7 +14,7 @@ use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment, Sample};
 use crate::probe::message::{Done, Message};
 use crate::subject::{Access, ContainerRequest, Mount, Need, RunContext, Span, Subject, Work};
-use crate::sys::filesystem;
+use crate::sys::{filesystem, place};
 use crate::units::{Nanos, Stamp};
 
 /// Longer than the time that a service has to end after SIGTERM.
@@ -50,7 +50,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
 fn message_file(run: &RunContext) -> Result<PathBuf, Failure> {
     let file = run.workspace().join("message");
     let mode = std::fs::Permissions::from_mode(0o666);
-    let made = std::fs::create_dir_all(run.workspace())
+    let made = place::make(&run.workspace())
         .and_then(|()| std::fs::write(&file, ""))
         .and_then(|()| std::fs::set_permissions(&file, mode));
     made.or_environment(format_args!("cannot make `{}`", file.display()))?;

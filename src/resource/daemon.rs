@@ -16,7 +16,7 @@ use crate::image::Digest;
 use crate::outcome::{Abort, OrEnvironment};
 use crate::sys::remains::{self, Tokens};
 use crate::sys::signals::Interrupts;
-use crate::sys::{network, spawn::Program};
+use crate::sys::{network, place, spawn::Program};
 use crate::units::Nanos;
 
 pub(crate) static KIND: Kind = Kind {
@@ -69,6 +69,8 @@ pub struct Setup<'a> {
     pub configuration: &'a str,
     /// Docker's data root, if it is not to be in the daemon's own directory. What is in it is not removed.
     pub data_root: Option<&'a Path>,
+    /// A group that must be able to pass through its directory.
+    pub let_through: Option<u32>,
 }
 
 /// Starts a daemon with these additional options; all its data is in the run's directory.
@@ -78,12 +80,16 @@ pub fn daemon(
     engine: Engine,
     options: &[&str],
 ) -> Result<Held<Daemon>, Abort> {
-    set_up(owner, interrupts, Setup { engine, options, configuration: "{}", data_root: None })
+    set_up(
+        owner,
+        interrupts,
+        Setup { engine, options, configuration: "{}", data_root: None, let_through: None },
+    )
 }
 
 /// Starts a daemon that is set up in this way.
 pub fn set_up(owner: &Arc<Owner>, interrupts: &Interrupts, setup: Setup<'_>) -> Result<Held<Daemon>, Abort> {
-    let Setup { engine, options, configuration, data_root } = setup;
+    let Setup { engine, options, configuration, data_root, let_through } = setup;
     let containerd = tool::find("containerd", "containerd")?;
     let dockerd = match engine {
         Engine::Docker => Some(tool::find("dockerd", "docker.io")?),
@@ -91,16 +97,24 @@ pub fn set_up(owner: &Arc<Owner>, interrupts: &Interrupts, setup: Setup<'_>) -> 
     };
     // The path of a socket in it is limited to 107 bytes.
     let directory = owner.workspace().join(format!("d{}", owner.next_number()));
+    let data_root_above = data_root;
     let data_root = data_root.map_or_else(|| directory.join(DATA_ROOT), Path::to_owned).display().to_string();
     let record = Record::new(&KIND, directory.to_string_lossy()).with("data root", &*data_root);
     owner.make(&KIND, record, || {
         let within = |name: &str| directory.join(name).to_string_lossy().into_owned();
         let write = |name: &str, text: &str| {
-            let written = fs::create_dir_all(&directory).and_then(|()| fs::write(within(name), text));
+            let written = place::make(&directory).and_then(|()| fs::write(within(name), text));
             written.or_environment(format_args!("cannot write `{}`", within(name)))
         };
         write("containerd.toml", CONTAINERD_CONFIG)?;
         write("daemon.json", configuration)?;
+        if let Some(group) = let_through {
+            let place = data_root_above.unwrap_or(&directory);
+            [&*directory, place]
+                .into_iter()
+                .try_for_each(|path| place::let_group_through(group, path, &owner.place.state))
+                .or_environment(format_args!("cannot let group {group} reach `{}`", directory.display()))?;
+        }
         let start = |program: &Path, words: &[&str]| start(program, words, &directory, interrupts);
         let (config, address) = (within("containerd.toml"), within("containerd.sock"));
         let (root, state) = (within("containerd"), within("c"));

@@ -1,7 +1,8 @@
 //! A filesystem in a file: made with the tools of its type, attached to a loop device, mounted. The device
 //! detaches automatically when it is unmounted, for any reason.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use super::tool;
 use super::{Goes, Held, Kind, Look, Owner, Record, mounts, unless_gone};
 use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::sys::loop_device::{self, LoopDevice};
+use crate::sys::place;
 use crate::sys::signals::Interrupts;
 
 pub(crate) static KIND: Kind = Kind {
@@ -85,13 +87,15 @@ pub fn filesystem(
         tool::run(&tool, &[kind.arguments, &[&path]].concat(), interrupts)?;
         let device = LoopDevice::attach(&file).map_err(|error| cannot_attach(&path, &error))?;
         mounts::on(&point, mounts::Source::Filesystem(kind.name, "", Some(&device.path)))?;
+        std::fs::set_permissions(&point, Permissions::from_mode(place::PRIVATE))
+            .or_environment(format_args!("cannot close `{}` to other users", point.display()))?;
         Ok(Mounted { point: point.clone(), device: device.path.clone() })
     })
 }
 
 fn sparse(file: &Path, bytes: u64) -> std::io::Result<()> {
     if let Some(directory) = file.parent() {
-        std::fs::create_dir_all(directory)?;
+        place::make(directory)?;
     }
     File::create_new(file)?.set_len(bytes)
 }

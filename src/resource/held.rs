@@ -10,6 +10,7 @@ use anyhow::Result;
 use super::journal::{Entry, Journal};
 use super::{Kind, Place, Record, Scope, directory, journals, remove_tree, undo, workspace};
 use crate::outcome::{Abort, Failure, OrEnvironment};
+use crate::sys::place;
 
 /// The owner of resources: a run, with its journal. Its threads share it.
 #[derive(Debug)]
@@ -89,8 +90,7 @@ impl Owner {
         let path = above.join(self.next_name());
         let record = Record::new(&directory::KIND, path.to_string_lossy());
         self.make(&directory::KIND, record, || {
-            std::fs::create_dir_all(&above)
-                .or_environment(format_args!("cannot make `{}`", above.display()))?;
+            place::make(&above).or_environment(format_args!("cannot make `{}`", above.display()))?;
             fill(&path)
         })
     }

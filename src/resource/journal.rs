@@ -17,6 +17,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::{Record, failpoint};
+use crate::sys::place;
 
 /// How long a journal may stay locked after its owner was killed: a child that the owner had just started
 /// holds the lock too, until its exec.
@@ -68,7 +69,7 @@ impl Journal {
     /// Begins the journal of a run in this directory.
     pub fn begin(directory: &Path, run: &str) -> Result<Journal> {
         let path = directory.join(format!("{run}.jsonl"));
-        fs::create_dir_all(directory).with_context(|| format!("cannot make `{}`", directory.display()))?;
+        place::make(directory).with_context(|| format!("cannot make `{}`", directory.display()))?;
         for _ in 0..16 {
             let mut options = OpenOptions::new();
             let file = options

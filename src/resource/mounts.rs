@@ -9,6 +9,7 @@ use rustix::mount::{MountFlags, UnmountFlags};
 use super::{Goes, Held, Kind, Owner, Record, unless_gone};
 use crate::host::mounts;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
+use crate::sys::place;
 
 pub(crate) static KIND: Kind = Kind {
     name: "mount",
@@ -18,7 +19,9 @@ pub(crate) static KIND: Kind = Kind {
     undo: |record, _| {
         let point = Path::new(&record.id);
         unmount(point)?;
-        unless_gone(std::fs::remove_dir(point))
+        let found = unless_gone(std::fs::remove_dir(point));
+        let _ = point.parent().map(std::fs::remove_dir);
+        found
     },
 };
 
@@ -31,9 +34,10 @@ pub enum Source<'a> {
     Filesystem(&'a str, &'a str, Option<&'a Path>),
 }
 
-/// Mounts it on a new directory.
+/// Mounts it on a new directory, in one that no other user can enter: what is mounted may hold programs that give its
+/// owner's rights to all who can reach them.
 pub fn mount(owner: &Arc<Owner>, source: Source<'_>) -> Result<Held<PathBuf>, Abort> {
-    let point = owner.workspace().join(owner.next_name());
+    let point = owner.workspace().join(owner.next_name()).join("mount");
     owner.make(&KIND, Record::new(&KIND, point.to_string_lossy()), || {
         on(&point, source)?;
         Ok(point.clone())
@@ -42,7 +46,7 @@ pub fn mount(owner: &Arc<Owner>, source: Source<'_>) -> Result<Held<PathBuf>, Ab
 
 /// Mounts on a directory, which is made.
 pub(super) fn on(point: &Path, source: Source<'_>) -> Result<(), Failure> {
-    std::fs::create_dir_all(point).or_environment(format_args!("cannot make `{}`", point.display()))?;
+    place::make(point).or_environment(format_args!("cannot make `{}`", point.display()))?;
     let (mounted, what) = match source {
         Source::Bind(place) => (rustix::mount::mount_bind(place, point), format!("`{}`", place.display())),
         Source::Filesystem(kind, options, device) => {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::ready::{self, Ready};
 use super::{Found, Goes, Held, Kind, Owner, Record, command, processes, unless_gone};
 use crate::outcome::{Abort, OrEnvironment};
+use crate::sys::place;
 use crate::sys::signals::Interrupts;
 
 pub(crate) static KIND: Kind = Kind {
@@ -44,8 +45,7 @@ pub(crate) fn serve(
     let called = program.file_name().unwrap_or_default().to_string_lossy();
     let record = Record::new(&KIND, &path).with("program", called);
     owner.make(&KIND, record, || {
-        std::fs::create_dir_all(&directory)
-            .or_environment(format_args!("cannot make `{}`", directory.display()))?;
+        place::make(&directory).or_environment(format_args!("cannot make `{}`", directory.display()))?;
         let program = command::program(program, &[arguments, &[format!("unix://{path}")]].concat())?;
         let message = directory.join(format!("{name}.ready"));
         Ok(Service { ready: ready::start(program, &message, &Vec::new, interrupts)?, socket })

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::{Found, Goes, Held, Kind, Look, Owner, Record, command, mounts, processes, remove_tree};
 use crate::outcome::{Abort, OrEnvironment};
+use crate::sys::place;
 use crate::sys::spawn::Reading;
 use crate::units::Nanos;
 
@@ -66,8 +67,8 @@ pub(crate) fn store(
         .with("storage", storage.join(" "));
     owner.make(&KIND, record, || {
         let make = || {
-            std::fs::create_dir_all(&root)?;
-            std::fs::create_dir_all(&run)?;
+            place::make(&root)?;
+            place::make(&run)?;
             std::fs::create_dir_all(&shared.networks)?;
             std::os::unix::fs::symlink(&shared.networks, run.join("networks"))?;
             std::fs::write(root.join("defaultNetworkBackend"), &shared.backend)

@@ -31,7 +31,7 @@ use crate::resource::journal::Entry;
 use crate::resource::{Found, command};
 use crate::sys::signals;
 use crate::sys::spawn::{Ended, Program};
-use crate::sys::{cgroup, clock, pidfd, process};
+use crate::sys::{cgroup, clock, pidfd, place, process};
 use crate::units::{Nanos, Stamp};
 
 /// The time of one verb.
@@ -166,8 +166,7 @@ impl<'a> Container<'a> {
         }
         let name = run.next_name();
         let directory = run.workspace().join(&name);
-        std::fs::create_dir_all(&directory)
-            .or_environment(format_args!("cannot make `{}`", directory.display()))?;
+        place::make(&directory).or_environment(format_args!("cannot make `{}`", directory.display()))?;
         let mut expected = about.expected.clone();
         // A network that an engine keeps cannot be joined by processes of the host.
         let is_joined = |joint: &Joint| joint.bridge.is_some() || about.makes.contains(&Offer::Network);

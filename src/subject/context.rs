@@ -17,6 +17,7 @@ use crate::probe::message::Inside;
 use crate::resource::{self, Held, Owner, journals};
 use crate::sys::accounting::Listener;
 use crate::sys::cgroup;
+use crate::sys::place;
 use crate::sys::seccomp::Profile;
 use crate::sys::signals::Interrupts;
 use crate::units::{Nanos, Stamp, counted};
@@ -127,7 +128,7 @@ impl RunContext {
     /// A new directory, which is removed with the result.
     pub fn empty_directory(&self) -> Result<Held<PathBuf>, Abort> {
         self.owner.directory(|path| {
-            std::fs::create_dir(path).or_environment(format_args!("cannot make `{}`", path.display()))?;
+            place::make(path).or_environment(format_args!("cannot make `{}`", path.display()))?;
             Ok(path.to_owned())
         })
     }
@@ -172,7 +173,8 @@ impl Drop for RunContext {
 }
 
 /// The hint of an error about the state directory.
-pub const CHOOSE_STATE: &str = "\n\nhint: set `$DUNNAGE_STATE` to a directory that you can write to";
+pub const CHOOSE_STATE: &str = "\n\nhint: set `$DUNNAGE_STATE` to a directory that you can write to and others cannot, \
+     below directories of which the same is true, such as `/var/lib/NAME` for root or `~/NAME`";
 
 /// The state directory: `$DUNNAGE_STATE`, else `/var/lib/dunnage` for root, else the user's data directory.
 /// Engines keep their storage in such places too, on a disk, so that every subject uses the same filesystem.

@@ -68,6 +68,11 @@ fn lacking(spec: &Spec, info: &Value) -> Option<String> {
     (is_remapped(spec) && !remaps).then(|| "the daemon does not remap users (`userns-remap`)".to_owned())
 }
 
+/// Who is root inside, of a daemon that remaps users: its data are in a directory named after that user and group.
+fn root_inside(data_root: &str) -> Option<u32> {
+    data_root.rsplit('/').next()?.split_once('.')?.0.parse().ok()
+}
+
 fn security_options(info: &Value) -> impl Iterator<Item = &str> {
     info["SecurityOptions"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
@@ -167,6 +172,10 @@ fn of_info(spec: &Spec, info: &Value, client: Client, component: Component) -> R
         },
         runtime: runtime_path,
         image: None,
+        outside: security_options(info)
+            .any(|option| option.starts_with("name=userns"))
+            .then(|| root_inside(&text("DockerRootDir")))
+            .flatten(),
     })
 }
 

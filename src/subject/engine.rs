@@ -25,10 +25,10 @@ use super::{
     Unavailable, context,
 };
 use crate::image::fat;
-use crate::outcome::{Abort, Failure};
+use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::probe::PROBE;
 use crate::resource::{self, Found, Held};
-use crate::sys::raw;
+use crate::sys::{place, raw};
 
 /// The label of every container that dunnage makes; its value is the run.
 pub const RUN_LABEL: &str = "dunnage.run";
@@ -50,6 +50,9 @@ pub struct Engine {
     pub runtime: Option<PathBuf>,
     /// The image to run, once `prepare` has found or loaded it.
     pub image: Option<String>,
+    /// The user of this machine as whom containers are made, if that is not the user of this process: the one that podman
+    /// runs as, or the one that is root inside.
+    pub outside: Option<u32>,
 }
 
 impl Engine {
@@ -114,6 +117,18 @@ impl Engine {
         }
         all.extend(order.words(self.about.expected.detail()));
         all
+    }
+
+    /// Lets the user outside reach what is mounted into containers of this order, and nothing else of the state directory.
+    pub(super) fn let_reach(&self, order: Order<'_>, run: &RunContext) -> Result<(), Failure> {
+        let Some(user) = self.outside else { return Ok(()) };
+        let probe = (run.lays_in_the_probe || !self.image_for(order).1).then_some(&run.place.executable);
+        for path in order.mounts().iter().map(|mount| &mount.host).chain(probe) {
+            let above = path.parent().unwrap_or(path);
+            place::let_through(user, above, &run.place.state)
+                .or_environment(format_args!("cannot let user {user} reach `{}`", path.display()))?;
+        }
+        Ok(())
     }
 
     pub(super) fn rm(&self, name: &str) -> Result<Found, Failure> {
@@ -227,6 +242,7 @@ impl Subject for Engine {
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
+        self.let_reach(draft.order(), draft.run)?;
         Ok(Box::new(OfEngine { engine: self, draft }))
     }
 
@@ -238,6 +254,7 @@ impl Subject for Engine {
     }
 
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
+        self.let_reach(order, run)?;
         let name = run.next_name();
         let verb: &[&str] = if self.keeps() { &["run"] } else { &["run", "--rm"] };
         let program = self.client.program(&self.making_arguments(verb, run, &name, order))?;

@@ -30,7 +30,7 @@ use crate::sys::bridge::Bridge;
 use crate::sys::cgroup::{self, CgroupPlan, CpuLimit, Version, Way};
 use crate::sys::container::{self, LaunchError, LaunchFailed, Piece, Pieces, Prepared};
 use crate::sys::descriptors::link_or_copy;
-use crate::sys::seccomp;
+use crate::sys::{place, seccomp};
 use crate::units::Nanos;
 
 /// The kind `floor`.
@@ -198,8 +198,7 @@ impl Floor {
                 Some(seccomp::compile(&chosen.profile))
             }
         };
-        std::fs::create_dir_all(scratch)
-            .or_environment(format_args!("cannot make `{}`", scratch.display()))?;
+        place::make(scratch).or_environment(format_args!("cannot make `{}`", scratch.display()))?;
         let words = order.words(self.about.expected.detail());
         // In a root without an overlay the mount points are made in place, and the image must not change.
         let is_plain = pieces.has(Piece::Mounts) && !pieces.has(Piece::Overlay) && is_small(&self.about.spec);

@@ -123,6 +123,7 @@ fn find_with(spec: &Spec, options: &[String]) -> Result<Engine, Unavailable> {
     let filter = (info.pointer("/host/security/seccompEnabled") == Some(&Value::Bool(true))).then_some(2);
     let root: &[_] = if driver == "overlay" { &["overlay", "fuse.fuse-overlayfs", "fuse"] } else { &[] };
     let facts = Facts { components, runtime: Some(text("/host/ociRuntime/name")), notes };
+    let outside = client.login.as_ref().map(Login::user);
     Ok(Engine {
         about: Engine::description(spec, &client, facts, filter, root),
         always: if client.login.is_some() { Vec::new() } else { as_options(&limits_to_ask_for()) },
@@ -130,6 +131,7 @@ fn find_with(spec: &Spec, options: &[String]) -> Result<Engine, Unavailable> {
         daemons: Ok(Vec::new()),
         runtime: runtime_path,
         image: None,
+        outside,
     })
 }
 

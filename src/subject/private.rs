@@ -11,6 +11,7 @@ use crate::image::fat;
 use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::resource::{Found, Held};
 use crate::subject::Made;
+use crate::sys::place;
 use crate::units::Nanos;
 
 /// Makes what the engine works with.
@@ -37,8 +38,7 @@ pub(super) fn copy_image(spec: &Spec, from: &Client, to: &Client, run: &RunConte
     let copied = run.owner.directory(|directory| {
         let archive = directory.join("image.tar");
         let path = archive.to_string_lossy();
-        std::fs::create_dir(directory)
-            .or_environment(format_args!("cannot make `{}`", directory.display()))?;
+        place::make(directory).or_environment(format_args!("cannot make `{}`", directory.display()))?;
         let steps: [(&Client, &[&str]); 2] =
             [(from, &["save", "--output", &path, reference]), (to, &["load", "--input", &path])];
         for (client, words) in steps {

@@ -12,7 +12,7 @@ use crate::image::{Image, fat};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::resource::{Found, Goes, Held, Kind, Look, Record, Scope};
 use crate::sys::bridge::Bridge;
-use crate::sys::{clock, process};
+use crate::sys::{clock, place, process};
 
 /// All of them.
 pub(crate) static KINDS: &[&Kind] = &[&CONTAINER, &NETWORK, &VOLUME, &IMAGE];
@@ -242,7 +242,7 @@ pub(super) fn load_image(
     let loaded = run.owner.directory(|directory| {
         let archive = directory.join("image.tar");
         let write = || {
-            std::fs::create_dir(directory)?;
+            place::make(directory)?;
             let mut file = std::io::BufWriter::new(std::fs::File::create(&archive)?);
             image.write_archive(&mut file, &|| !run.interrupts.pending())?;
             std::io::Write::flush(&mut file)

@@ -15,7 +15,7 @@ use crate::image::{Image, PATH_VARIABLE, fat};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::resource::Held;
 use crate::resource::mounts::{self, Source};
-use crate::sys::{clock, container};
+use crate::sys::{clock, container, place};
 use crate::units::Nanos;
 
 /// How long copying a root may take.
@@ -175,11 +175,12 @@ impl Fresh {
         if let Some(fresh) = Fresh::overlay(&[root.to_owned()], root, run)? {
             return Ok(fresh);
         }
-        let directory = run.owner.directory(|path| {
-            copy(root, path)?;
-            Ok(path.to_owned())
+        let directory = run.owner.directory(|own| {
+            place::make(own).or_environment(format_args!("cannot make `{}`", own.display()))?;
+            copy(root, &own.join("root"))?;
+            Ok(own.to_owned())
         })?;
-        Ok(Fresh { path: directory.to_path_buf(), _mount: None, _directory: directory })
+        Ok(Fresh { path: directory.join("root"), _mount: None, _directory: directory })
     }
 
     /// One over these layers, uppermost first, with the mode of `root`. `None` where an ordinary user may not
@@ -188,7 +189,8 @@ impl Fresh {
         let directory = run.owner.directory(|own| {
             let [_, upper, _] = container::overlay_directories(own);
             let make = |path: &PathBuf| std::fs::create_dir(path);
-            let made = container::overlay_directories(own).iter().try_for_each(make);
+            let made = place::make(own)
+                .and_then(|()| container::overlay_directories(own)[1..].iter().try_for_each(make));
             // The root's mode comes from the upper directory.
             let made = made.and_then(|()| std::fs::set_permissions(upper, root.metadata()?.permissions()));
             made.or_environment(format_args!("cannot make `{}`", own.display()))?;

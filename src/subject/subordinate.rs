@@ -36,6 +36,12 @@ impl Lists {
         all.filter(move |user| self.0.iter().all(|list| has_enough(list, user)))
     }
 
+    /// The group that is root's outside, for a user whose subordinate ids are taken from the first one.
+    pub fn first_group(&self, user: &str) -> Option<u32> {
+        let own = ranges(&self.0[1]).filter(|(name, ..)| *name == user);
+        own.map(|(_, first, _)| first).min()?.try_into().ok()
+    }
+
     /// The first id after all ranges.
     fn first_free(&self) -> u64 {
         let ends = self.0.iter().flat_map(|list| ranges(list)).map(|(_, first, count)| first + count);

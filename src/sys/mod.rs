@@ -31,6 +31,7 @@ pub mod own_time;
 pub mod page_cache;
 pub mod pages;
 pub mod pidfd;
+pub mod place;
 pub mod process;
 pub mod raw;
 pub mod remains;

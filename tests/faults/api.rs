@@ -178,10 +178,7 @@ fn a_socket_that_is_closed_to_us_is_a_matter_of_permission() {
     };
     open(&scene.socket(), 0o600);
     open(scene.place.path(), 0o755);
-    let own = scene.dunnage.directory().parent().expect("a directory of the test").to_owned();
-    open(&own, 0o777);
-    let copy = own.join("dunnage");
-    std::fs::copy(env!("CARGO_BIN_EXE_dunnage"), &copy).expect("a copy that everybody reaches");
+    let copy = scene.dunnage.given_to(65534);
     let wrapper = "setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all";
     let arguments = format!("run start -s bare -s {} --rounds 1 --set prestate=idle -o DIR", scene.subject());
     let ran = scene.dunnage.through(&format!("{wrapper} {}", copy.display()), &arguments);

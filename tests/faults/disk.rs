@@ -88,7 +88,7 @@ fn a_state_directory_that_cannot_be_made_is_one_error_with_a_hint() {
     for verb in ["run start -s a=fake -o DIR", "sweep", "plan start -s a=fake"] {
         let ran = dunnage.run(verb);
         assert_eq!(ran.code, 1, "{ran}");
-        let told = ran.stderr.contains("cannot create the state directory `/proc/nowhere`");
+        let told = ran.stderr.contains("cannot use the state directory `/proc/nowhere`");
         assert!(told && ran.stderr.contains("hint: set `$DUNNAGE_STATE`"), "{ran}");
     }
     let ran = dunnage.run("doctor");

@@ -126,10 +126,7 @@ fn nobody_measures_bare_and_floor_or_hears_why_not() {
         return;
     }
     let dunnage = Dunnage::new();
-    let place = dunnage.directory().parent().expect("a directory of the test").to_owned();
-    std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o777)).expect("our directory");
-    let copy = place.join("dunnage");
-    std::fs::copy(env!("CARGO_BIN_EXE_dunnage"), &copy).expect("a copy that everybody reaches");
+    let copy = dunnage.given_to(65534);
     let wrapper = "setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all";
     let arguments = "run start --rounds 1 --set prestate=idle -o DIR";
     let ran = dunnage.through(&format!("{wrapper} {}", copy.display()), arguments);

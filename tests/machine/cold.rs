@@ -130,14 +130,8 @@ fn whoever_may_not_drop_caches_is_told_before_anything_is_measured() {
     if lacks(test, Need::Root) {
         return;
     }
-    use std::os::unix::fs::PermissionsExt;
     let dunnage = Dunnage::new();
-    let copy = tempfile::Builder::new().prefix("dunnage-").tempdir_in("/tmp").unwrap();
-    let program = copy.path().join("dunnage");
-    fs::copy(env!("CARGO_BIN_EXE_dunnage"), &program).unwrap();
-    for path in [copy.path(), dunnage.directory().parent().unwrap()] {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
-    }
+    let program = dunnage.given_to(64321);
     let wrapper = format!("setpriv --reuid 64321 --regid 64321 --clear-groups {}", program.display());
     let ran = dunnage.through(&wrapper, "run start -s bare --drop-caches --rounds 1 -o DIR");
     assert_eq!(ran.code, 1, "{ran}");

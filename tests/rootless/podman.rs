@@ -117,12 +117,8 @@ fn an_ordinary_user_may_not_name_another() {
     let test = "an_ordinary_user_may_not_name_another";
     let Some(user) = User::new(test, 'd', Ids::Subordinate) else { return };
     let Some(other) = User::new(test, 'e', Ids::Subordinate) else { return };
-    let copy = tempfile::Builder::new().prefix("dunnage-").tempdir_in("/tmp").unwrap();
-    fs::set_permissions(copy.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let program = copy.path().join("dunnage");
-    fs::copy(env!("CARGO_BIN_EXE_dunnage"), &program).unwrap();
     let dunnage = Dunnage::new().with("HOME", &format!("/home/{}", user.name));
-    fs::set_permissions(dunnage.directory().parent().unwrap(), fs::Permissions::from_mode(0o777)).unwrap();
+    let program = dunnage.given_to(user.number);
     let wrapper = format!("runuser -u {} -- {}", user.name, program.display());
     let ran = dunnage.through(&wrapper, &format!("check start -s podman:net=none,rootless={}", other.name));
     let said = format!("{}{}", ran.stdout, ran.stderr);

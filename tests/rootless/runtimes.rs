@@ -1,9 +1,5 @@
 //! Runtimes that an ordinary user starts, in a user namespace and without a cgroup of their own.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
-
 use dunnage::record::{self, Cause, FailureRow};
 
 use crate::dunnage::Dunnage;
@@ -22,12 +18,7 @@ fn measures(test: &str, runtime: &str, need: Need) {
     if allowed.code != 0 {
         return skip(test, Need::Userns, &allowed.stderr);
     }
-    let place = dunnage.directory().parent().expect("a directory of the test").to_owned();
-    fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).expect("it is ours");
-    let program = place.join("program");
-    // Written by a child, so that no child of another thread still has it open.
-    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_dunnage")).arg(&program).status();
-    assert!(copied.expect("a copy").success());
+    let program = dunnage.given_to(65534);
     let ran = dunnage.through(
         &format!("{USER} {}", program.display()),
         &format!("run start exec lifecycle -s bare -s {runtime} --rounds 4 --set prestate=primed -o DIR"),

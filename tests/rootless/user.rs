@@ -25,9 +25,14 @@ pub enum Ids {
 }
 
 impl User {
-    /// A new user; `None` if none can be made, which is reported as a skip.
+    /// A new user of podman; `None` if none can be made, which is reported as a skip.
     pub fn new(test: &str, letter: char, ids: Ids) -> Option<User> {
-        for need in [Need::Root, Need::Podman, Need::Useradd] {
+        if support::lacks(test, Need::Podman) { None } else { User::ordinary(test, letter, ids) }
+    }
+
+    /// A new user, whether or not there is podman.
+    pub fn ordinary(test: &str, letter: char, ids: Ids) -> Option<User> {
+        for need in [Need::Root, Need::Useradd] {
             if support::lacks(test, need) {
                 return None;
             }
@@ -52,6 +57,21 @@ impl User {
         let lines: Vec<_> = limits.lines().map(|line| format!("{} {line}\n", self.name)).collect();
         fs::write(&path, lines.concat()).unwrap();
         self.files.push(path);
+    }
+
+    /// A shell's command as this user: whether it succeeded, with what it said.
+    pub fn shell(&self, command: &str) -> Result<String, String> {
+        said(
+            "setpriv",
+            &[
+                &format!("--reuid={}", self.number),
+                &format!("--regid={}", self.number),
+                "--clear-groups",
+                "sh",
+                "-c",
+                command,
+            ],
+        )
     }
 
     /// Podman as this user, started in another way than the program does.

@@ -50,6 +50,16 @@ impl Dunnage {
         (dunnage, place.reference)
     }
 
+    /// Gives the directory of the test to a user, and returns a copy of the program that the user can start.
+    pub fn given_to(&self, user: u32) -> PathBuf {
+        std::os::unix::fs::chown(self.place.path(), Some(user), Some(user)).expect("our directory");
+        let program = self.place.path().join("dunnage");
+        // Written by a child, so that no child of another thread still has it open.
+        let copied = std::process::Command::new("cp").arg(&self.program).arg(&program).status();
+        assert!(copied.expect("a copy").success());
+        program
+    }
+
     pub fn with(mut self, variable: &str, value: &str) -> Dunnage {
         self.environment.push((variable.to_owned(), value.to_owned()));
         self

@@ -57,7 +57,7 @@ fn addition(setting: &Setting, run: &RunContext) -> Result<Addition, Failure> {
     if file(setting).in_volume {
         let place = volume(run);
         // Root inside may be any user outside.
-        let made = std::fs::create_dir_all(&place)
+        let made = crate::sys::place::make(&place)
             .and_then(|()| std::fs::set_permissions(&place, Permissions::from_mode(0o777)));
         made.or_environment(format_args!("cannot make `{}`", place.display()))?;
         mounts.push(Mount { host: place.clone(), inside: place, access: Access::ReadWrite });

@@ -289,6 +289,7 @@ impl Subject for Api {
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
+        self.engine.let_reach(draft.order(), draft.run)?;
         let container = Container::named(&self.version, &draft.name);
         Ok(Box::new(OfApi { api: self, draft, container }))
     }
@@ -302,6 +303,7 @@ impl Subject for Api {
     }
 
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
+        self.engine.let_reach(order, run)?;
         let name = run.next_name();
         let launch = || launch::launch(run, self, &name, order);
         let launched = self.engine.recorded(run, &name, launch, || self.rm(&name));

@@ -38,8 +38,18 @@ const USUAL_DRIVER: &str = "overlay2";
 struct Asked {
     /// The driver that is asked for, or else that of the user's daemon.
     storage: &'static Storage,
-    /// The user to whose subordinate ids users inside are mapped, with the number of a group.
-    remapped_to: Option<(String, u32)>,
+    /// To whom users inside are mapped.
+    remapped_to: Option<Remapped>,
+}
+
+/// The user to whose subordinate ids users inside are mapped.
+#[derive(Debug, Clone)]
+struct Remapped {
+    user: String,
+    /// The number of the user's group.
+    group: u32,
+    /// The group that is root's inside: docker wants to see that it can reach the data root, and looks at no list.
+    root: u32,
 }
 
 impl Asked {
@@ -62,11 +72,14 @@ impl Asked {
     }
 }
 
-/// The first user with subordinate ids to whom users can be mapped, and the number of the user's group.
-fn a_user(lists: &Lists) -> Result<(String, u32), Unavailable> {
+/// The first user with subordinate ids to whom users can be mapped.
+fn a_user(lists: &Lists) -> Result<Remapped, Unavailable> {
     // Docker turns a remapping to root off.
     let suited = |user: &&str| Login::ids(user).filter(|(number, _)| *number != 0);
-    let found = lists.users().find_map(|user| suited(&user).map(|(_, group)| (user.to_owned(), group)));
+    let found = lists.users().find_map(|user| {
+        let ((_, group), root) = (suited(&user)?, lists.first_group(user)?);
+        Some(Remapped { user: user.to_owned(), group, root })
+    });
     found.ok_or_else(|| {
         let remedy = format!("give them to a user: {}", lists.remedy("USER"));
         Unavailable::because(
@@ -181,7 +194,7 @@ fn configuration(
     if version.is_some_and(|version| version >= CHOOSES_STORE) {
         all["features"] = json!({ "containerd-snapshotter": is_of_containerd });
     }
-    if let Some((user, group)) = &asked.remapped_to {
+    if let Some(Remapped { user, group, .. }) = &asked.remapped_to {
         all["userns-remap"] = format!("{user}:{group}").into();
     }
     let said = |key: &str| users.and_then(|info| info[key].as_str()).filter(|text| !text.is_empty());
@@ -230,7 +243,9 @@ fn begin(
         ("network", bridge.described().to_owned()),
     ];
     let user = asked.remapped_to.as_ref();
-    notes.extend(user.map(|(user, _)| ("users", format!("mapped to the subordinate ids of `{user}`"))));
+    notes.extend(
+        user.map(|Remapped { user, .. }| ("users", format!("mapped to the subordinate ids of `{user}`"))),
+    );
     let mut holds: Vec<Box<dyn Any + Send + Sync>> = vec![Box::new(daemon) as _];
     holds.extend(disk.map(|mounted| Box::new(mounted) as _));
     Ok(Begun { subject, holds, notes })
@@ -264,7 +279,8 @@ fn started(
 ) -> Result<(Held<Daemon>, Bridge), Abort> {
     let start = |configuration: &Value| {
         let configuration = &configuration.to_string();
-        let setup = Setup { engine: Program::Docker, options: &[], configuration, data_root };
+        let let_through = asked.remapped_to.as_ref().map(|remapped| remapped.root);
+        let setup = Setup { engine: Program::Docker, options: &[], configuration, data_root, let_through };
         set_up(&run.owner, &run.interrupts, setup)
     };
     let failure = match start(configuration) {
@@ -333,7 +349,7 @@ mod tests {
         let mut asked = Asked::of(&spec, None).unwrap();
         let made = configuration(&asked, Some((20, 10)), None, &known, "runc");
         assert_eq!(made, json!({ "storage-driver": "vfs", "runtimes": {}, "default-runtime": "runc" }));
-        asked.remapped_to = Some(("ann".to_owned(), 1000));
+        asked.remapped_to = Some(Remapped { user: "ann".to_owned(), group: 1000, root: 100_000 });
         let remapped = configuration(&asked, Some((20, 10)), None, &known, "runc");
         assert_eq!(remapped["userns-remap"], "ann:1000");
     }

@@ -7,6 +7,7 @@ use crate::image::export::{self, Config, Export};
 use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::subject::RunContext;
 use crate::subject::resources::container;
+use crate::sys::place;
 use crate::units::Nanos;
 
 /// How long an engine may take to export an image.
@@ -36,8 +37,7 @@ impl Engine {
             self.about.spec
         ));
         let held = run.owner.directory(|directory| {
-            std::fs::create_dir(directory)
-                .or_environment(format_args!("cannot make `{}`", directory.display()))?;
+            place::make(directory).or_environment(format_args!("cannot make `{}`", directory.display()))?;
             let tar = directory.join("export.tar");
             let name = run.next_name();
             let entry = run.note(container(&self.about.spec, &name))?;

@@ -11,7 +11,7 @@ use crate::image::{Image, fat};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::subject::resources::load_image;
 use crate::subject::{RunContext, Unavailable};
-use crate::sys::filesystem;
+use crate::sys::{filesystem, place};
 use crate::units::Nanos;
 
 /// How long an engine may take to load the image `small`.
@@ -26,7 +26,7 @@ impl Engine {
             return Ok(());
         };
         let path = users_with_images(&run.place.state).join(user);
-        let written = std::fs::create_dir_all(users_with_images(&run.place.state));
+        let written = place::make(&users_with_images(&run.place.state));
         written
             .and_then(|()| std::fs::write(&path, ""))
             .or_environment(format_args!("cannot write `{}`", path.display()))

@@ -1,0 +1,438 @@
+//! Directories in which a process with more rights than others may work: nobody but root and the user of this process can
+//! change them, or replace one of them on the way there.
+//!
+//! A path is walked part by part with open directories, and links are followed by hand, so that what was looked at is what
+//! is entered. The result is the path without links: since no other user can change it, it stays what it is.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::fs::{DirBuilder, File, Metadata, Permissions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat, readlinkat};
+use rustix::io::Errno;
+use rustix::process::{getegid, geteuid};
+
+use super::filesystem::{attribute, set_attribute};
+
+/// The mode of a directory that only its owner may enter.
+pub const PRIVATE: u32 = 0o700;
+/// As many links as the kernel follows.
+const MOST_LINKS: usize = 40;
+/// The extended attribute with a file's access control list.
+const ACL: &str = "system.posix_acl_access";
+
+/// Why a directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Unsafe {
+    /// Another user could change it, or what it leads to.
+    #[error("`{}` {why}", .path.display())]
+    Others {
+        /// The directory or link on the way.
+        path: PathBuf,
+        /// Who could change it.
+        why: String,
+    },
+    /// It cannot be reached or made.
+    #[error("cannot {verb} `{}`: {error}", .path.display())]
+    Io {
+        /// What failed.
+        verb: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// The kernel's answer.
+        error: io::Error,
+    },
+}
+
+/// The users whose directories are safe to work in.
+#[derive(Debug, Clone, Copy)]
+struct Trust {
+    /// This process's own.
+    own: u32,
+    /// This process's group, which on many systems has the same number as its only user.
+    group: u32,
+    /// The user that stands for all those outside of this user namespace, if there are any.
+    outside: Option<u32>,
+}
+
+impl Trust {
+    fn of_this_process() -> Trust {
+        let (own, group) = (geteuid().as_raw(), getegid().as_raw());
+        let number = |path| std::fs::read_to_string(path).ok()?.trim().parse::<u32>().ok();
+        let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+        let covers = |line: &str, user: u32| {
+            let numbers: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+            matches!(numbers[..], [first, _, count] if (first..first + count).contains(&u64::from(user)))
+        };
+        let outside = number("/proc/sys/kernel/overflowuid");
+        let outside = outside.filter(|user| !map.lines().any(|line| covers(line, *user)));
+        Trust { own, group, outside }
+    }
+
+    /// Why others could change this directory or link, found below a directory with the mode `above`.
+    fn objection(self, facts: &Metadata, above: u32) -> Option<String> {
+        let (owner, mode) = (facts.uid(), facts.mode());
+        let is_shared = above & 0o1002 == 0o1002 || above & 0o1020 == 0o1020;
+        let is_the_systems = self.outside == Some(owner) && !is_shared;
+        if owner != 0 && owner != self.own && !is_the_systems {
+            return Some(format!("belongs to user {owner}"));
+        }
+        let is_sticky = mode & 0o1000 != 0;
+        let others = mode & 0o002 != 0;
+        let group = mode & 0o020 != 0 && !(facts.gid() == self.group && self.group == self.own);
+        match (facts.is_symlink() || is_sticky, others, group) {
+            (false, true, _) => Some("can be changed by all users".to_owned()),
+            (false, _, true) => Some(format!("can be changed by group {}", facts.gid())),
+            _ => None,
+        }
+    }
+}
+
+/// Makes sure that a directory exists whose content only this process's user (and root) can reach, and returns its path
+/// without links. Missing directories on the way are made. One that was made by an older version is closed to others.
+pub fn verified(path: &Path) -> Result<PathBuf, Unsafe> {
+    let (path, directory, facts) = walked(path, true)?;
+    let own = geteuid().as_raw();
+    let objection = match (facts.uid() == own, facts.mode() & 0o1000) {
+        (false, _) => Some(format!("belongs to user {}", facts.uid())),
+        (true, 0o1000) if facts.mode() & 0o022 != 0 => Some("can be changed by other users".to_owned()),
+        _ => None,
+    };
+    if let Some(why) = objection {
+        return Err(Unsafe::Others { path, why });
+    }
+    close_to_others(&directory, facts.mode()).map_err(|error| Unsafe::Io {
+        verb: "close to other users",
+        path: path.clone(),
+        error,
+    })?;
+    Ok(path)
+}
+
+/// Whether the path leads to a directory that only root and this process's user can change; a missing end is fine.
+pub fn is_safe(path: &Path) -> Result<(), Unsafe> {
+    match walked(path, false) {
+        Err(Unsafe::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        walked => walked.map(drop),
+    }
+}
+
+fn walked(path: &Path, makes: bool) -> Result<(PathBuf, File, Metadata), Unsafe> {
+    let trust = Trust::of_this_process();
+    let mut parts: VecDeque<OsString> = parts(path).collect();
+    let mut at = PathBuf::from("/");
+    let failed =
+        |verb, path: &Path, error: Errno| Unsafe::Io { verb, path: path.to_owned(), error: error.into() };
+    let enter = |from: &dyn AsFd, name: &OsStr, path: &Path| -> Result<(File, Metadata), Unsafe> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = File::from(
+            openat(from.as_fd(), name, flags, Mode::empty()).map_err(|error| failed("enter", path, error))?,
+        );
+        let facts = opened.metadata().map_err(|error| Unsafe::Io {
+            verb: "look at",
+            path: path.to_owned(),
+            error,
+        })?;
+        Ok((opened, facts))
+    };
+    let checked = |facts: &Metadata, above: u32, path: &Path| match trust.objection(facts, above) {
+        Some(why) => Err(Unsafe::Others { path: path.to_owned(), why }),
+        None => Ok(()),
+    };
+    let (mut directory, mut facts) = enter(&CWD, OsStr::new("/"), &at)?;
+    checked(&facts, 0, &at)?;
+    let mut links = 0;
+    while let Some(part) = parts.pop_front() {
+        if part == ".." {
+            at.pop();
+            (directory, facts) = enter(&directory, &part, &at)?;
+            continue;
+        }
+        let next = at.join(&part);
+        let found = match enter(&directory, &part, &next) {
+            Err(Unsafe::Io { error, .. }) if makes && error.kind() == io::ErrorKind::NotFound => {
+                match mkdirat(&directory, &part, Mode::from_bits_truncate(PRIVATE)) {
+                    Ok(()) | Err(Errno::EXIST) => enter(&directory, &part, &next),
+                    Err(error) => Err(failed("make", &next, error)),
+                }
+            }
+            found => found,
+        };
+        let (opened, own) = found?;
+        checked(&own, facts.mode(), &next)?;
+        if own.is_symlink() {
+            links += 1;
+            if links > MOST_LINKS {
+                return Err(failed("enter", &next, Errno::LOOP));
+            }
+            let target = readlinkat(&opened, "", Vec::new()).map_err(|error| failed("read", &next, error))?;
+            let target = PathBuf::from(OsStr::from_bytes(target.as_bytes()));
+            self::parts(&target)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .rev()
+                .for_each(|part| parts.push_front(part));
+            if target.is_absolute() {
+                at = PathBuf::from("/");
+                (directory, facts) = enter(&CWD, OsStr::new("/"), &at)?;
+            }
+        } else if own.is_dir() {
+            (at, directory, facts) = (next, opened, own);
+        } else {
+            return Err(failed("enter", &next, Errno::NOTDIR));
+        }
+    }
+    Ok((at, directory, facts))
+}
+
+fn parts(path: &Path) -> impl Iterator<Item = OsString> {
+    path.components().filter_map(|part| match part {
+        Component::Normal(_) | Component::ParentDir => Some(part.as_os_str().to_owned()),
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+    })
+}
+
+/// Takes the rights of all others, apart from those that an access control list gives to single users.
+fn close_to_others(directory: &File, mode: u32) -> io::Result<()> {
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    let path = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
+    let has_list = attribute(&path.join("."), ACL).is_ok();
+    let closed = if has_list { mode & 0o710 } else { PRIVATE };
+    match closed == mode & 0o7777 {
+        true => Ok(()),
+        false => std::fs::set_permissions(path, Permissions::from_mode(closed)),
+    }
+}
+
+/// Makes directories that only their owner may enter, where they are missing.
+pub fn make(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(PRIVATE).create(path)
+}
+
+/// Lets a user pass through a directory of this process, and through those above it up to `top`, but not list them.
+pub fn let_through(user: u32, path: &Path, top: &Path) -> io::Result<()> {
+    if user == geteuid().as_raw() {
+        return Ok(());
+    }
+    for directory in path.ancestors().take_while(|directory| directory.starts_with(top)) {
+        allow(user, directory)?;
+    }
+    Ok(())
+}
+
+/// The same for a group, which must have only this one user: it becomes the group of these directories.
+pub fn let_group_through(group: u32, path: &Path, top: &Path) -> io::Result<()> {
+    for directory in path.ancestors().take_while(|directory| directory.starts_with(top)) {
+        std::os::unix::fs::chown(directory, None, Some(group))?;
+        change(directory, |list| list.allow(List::GROUP, List::NO_ID))?;
+    }
+    Ok(())
+}
+
+/// Adds `x` for a user to the directory's access control list.
+fn allow(user: u32, directory: &Path) -> io::Result<()> {
+    change(directory, |list| list.allow(List::USER, user))
+}
+
+/// Changes a directory's access control list, if `how` says that it changed something.
+fn change(directory: &Path, how: impl FnOnce(&mut List) -> bool) -> io::Result<()> {
+    let mut list = match attribute(directory, ACL) {
+        Ok(bytes) => List::parse(&bytes)
+            .ok_or_else(|| io::Error::other("its access control list is of an unknown version"))?,
+        Err(error) if error.raw_os_error() == Some(Errno::NODATA.raw_os_error()) => {
+            List::of_mode(std::fs::symlink_metadata(directory)?.mode())
+        }
+        Err(error) => return Err(error),
+    };
+    match how(&mut list) {
+        true => set_attribute(directory, ACL, &list.bytes()),
+        false => Ok(()),
+    }
+}
+
+/// An access control list: tag, rights and id of each entry, as in the kernel's `posix_acl_xattr.h`.
+#[derive(Debug, PartialEq, Eq)]
+struct List(Vec<(u16, u16, u32)>);
+
+impl List {
+    const VERSION: u32 = 2;
+    const OWNER: u16 = 0x01;
+    const USER: u16 = 0x02;
+    const GROUP: u16 = 0x04;
+    const MASK: u16 = 0x10;
+    const OTHER: u16 = 0x20;
+    const NO_ID: u32 = u32::MAX;
+    const PASS: u16 = 1;
+
+    fn of_mode(mode: u32) -> List {
+        let rights = |shift: u32| (mode >> shift & 7) as u16;
+        let entry = |tag, shift| (tag, rights(shift), List::NO_ID);
+        List(vec![entry(List::OWNER, 6), entry(List::GROUP, 3), entry(List::OTHER, 0)])
+    }
+
+    fn parse(bytes: &[u8]) -> Option<List> {
+        let (version, entries) = bytes.split_first_chunk::<4>()?;
+        if u32::from_le_bytes(*version) != List::VERSION {
+            return None;
+        }
+        let parse = |entry: &[u8]| match *entry {
+            [a, b, c, d, e, f, g, h] => {
+                (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]), u32::from_le_bytes([e, f, g, h]))
+            }
+            _ => unreachable!("chunks are of eight bytes"),
+        };
+        Some(List(entries.chunks_exact(8).map(parse).collect()))
+    }
+
+    /// Adds `x` to an entry; whether this changed the list.
+    fn allow(&mut self, tag: u16, id: u32) -> bool {
+        let before = self.0.clone();
+        let add = |all: &mut Vec<(u16, u16, u32)>, tag, id| match all
+            .iter_mut()
+            .find(|entry| (entry.0, entry.2) == (tag, id))
+        {
+            Some(entry) => entry.1 |= List::PASS,
+            None => all.push((tag, List::PASS, id)),
+        };
+        add(&mut self.0, tag, id);
+        // A list with single users has a mask for them and the group.
+        let has = |all: &[(u16, u16, u32)], tag| all.iter().any(|entry| entry.0 == tag);
+        if has(&self.0, List::USER) && !has(&self.0, List::MASK) {
+            let group = self.0.iter().find(|entry| entry.0 == List::GROUP).map_or(0, |entry| entry.1);
+            self.0.push((List::MASK, group, List::NO_ID));
+        }
+        if has(&self.0, List::MASK) {
+            add(&mut self.0, List::MASK, List::NO_ID);
+        }
+        self.0.sort_unstable_by_key(|(tag, _, id)| (*tag, *id));
+        self.0 != before
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let entry = |(tag, rights, id): &(u16, u16, u32)| {
+            [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat()
+        };
+        std::iter::once(List::VERSION.to_le_bytes().to_vec())
+            .chain(self.0.iter().map(entry))
+            .flatten()
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{chown, symlink};
+
+    use super::*;
+
+    const STRANGER: u32 = 54_321;
+
+    fn with_mode(path: &Path, mode: u32) -> PathBuf {
+        std::fs::create_dir(path).unwrap();
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        path.to_owned()
+    }
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn missing_directories_are_made_for_their_owner_alone_and_old_ones_are_closed() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().canonicalize().unwrap().join("a/b");
+        assert_eq!(verified(&path).unwrap(), path);
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o700, 0o700));
+        let old = with_mode(&place.path().join("old"), 0o755);
+        verified(&old).unwrap();
+        assert_eq!(mode(&old), 0o700);
+        assert!(is_safe(&path.join("c/d")).is_ok());
+        assert!(!path.join("c").exists());
+    }
+
+    #[test]
+    fn what_others_can_change_is_refused_on_the_way_and_at_the_end() {
+        let place = tempfile::tempdir().unwrap();
+        let refused = |path: &Path| matches!(verified(path), Err(Unsafe::Others { .. }));
+        let all = with_mode(&place.path().join("all"), 0o777);
+        let sticky = with_mode(&place.path().join("sticky"), 0o1777);
+        let group = with_mode(&place.path().join("group"), 0o770);
+        if geteuid().is_root() {
+            chown(&group, None, Some(STRANGER)).unwrap();
+            assert!(refused(&group));
+        }
+        assert!(refused(&all) && refused(&all.join("mine")) && refused(&sticky));
+        // Nobody else can replace what is below a sticky directory.
+        assert!(verified(&sticky.join("mine")).is_ok());
+    }
+
+    #[test]
+    fn what_belongs_to_another_user_is_refused_at_any_place() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let refused = |path: &Path| matches!(verified(path), Err(Unsafe::Others { .. }));
+        let sticky = with_mode(&at("sticky"), 0o1777);
+        let theirs = with_mode(&sticky.join("theirs"), 0o755);
+        chown(&theirs, Some(STRANGER), None).unwrap();
+        let own = with_mode(&theirs.join("own"), 0o700);
+        let target = with_mode(&at("target"), 0o700);
+        let link = sticky.join("link");
+        symlink(&target, &link).unwrap();
+        std::os::unix::fs::lchown(&link, Some(STRANGER), None).unwrap();
+        for path in [&theirs, &own, &link, &link.join("new"), &sticky.join("../sticky/theirs/own")] {
+            assert!(refused(path), "{}", path.display());
+            assert!(is_safe(path).is_err());
+        }
+    }
+
+    #[test]
+    fn a_link_of_ones_own_is_followed_to_the_path_without_links() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().canonicalize().unwrap().join(name);
+        with_mode(&at("real"), 0o700);
+        symlink("real", at("link")).unwrap();
+        symlink(at("link/../link"), at("second")).unwrap();
+        assert_eq!(verified(&at("second/deep")).unwrap(), at("real/deep"));
+        symlink("loop", at("loop")).unwrap();
+        assert!(matches!(verified(&at("loop")), Err(Unsafe::Io { .. })));
+        std::fs::write(at("file"), "").unwrap();
+        assert!(matches!(verified(&at("file/below")), Err(Unsafe::Io { .. })));
+    }
+
+    #[test]
+    fn one_user_is_let_through_and_no_other() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let place = tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir().unwrap();
+        let top = with_mode(&place.path().join("top"), 0o700);
+        let deep = top.join("deep");
+        make(&deep).unwrap();
+        std::fs::write(deep.join("file"), "content").unwrap();
+        std::fs::set_permissions(deep.join("file"), Permissions::from_mode(0o644)).unwrap();
+        let can = |user: u32, command: &str, path: &Path| {
+            let mut command = std::process::Command::new(command);
+            use std::os::unix::process::CommandExt;
+            command.arg(path).uid(user).gid(user).output().unwrap().status.success()
+        };
+        assert!(!can(STRANGER, "cat", &deep.join("file")));
+        for user in [STRANGER + 1, STRANGER, STRANGER] {
+            let_through(user, &deep, &top).unwrap();
+        }
+        assert!(can(STRANGER, "cat", &deep.join("file")) && can(STRANGER + 1, "cat", &deep.join("file")));
+        assert!(!can(STRANGER, "ls", &deep) && !can(STRANGER + 2, "cat", &deep.join("file")));
+        // What was given to one user stays when the directory is used again.
+        assert_eq!(verified(&top).unwrap(), top.canonicalize().unwrap());
+        assert!(can(STRANGER, "cat", &deep.join("file")) && mode(&top) == 0o710);
+    }
+}

@@ -1,0 +1,3 @@
+//! What another user of the machine could try, and that it leads nowhere; and what looks like it and must go on working.
+
+mod state;
