@@ -4,6 +4,7 @@
 pub mod accounting;
 pub mod affinity;
 pub mod audit;
+pub mod beneath;
 mod birth;
 pub mod block_device;
 pub mod bridge;
