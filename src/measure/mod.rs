@@ -9,7 +9,7 @@ mod network;
 pub mod primitives;
 mod scripted;
 pub mod start;
-mod storage;
+pub mod storage;
 pub mod syscall;
 pub mod throttle;
 

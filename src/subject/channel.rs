@@ -2,8 +2,11 @@
 //! container, so it works without a network, through any engine and for any user. Orders go in, answers come
 //! out; stamps are taken inside. When the container or dunnage dies the channel closes, which ends every
 //! wait.
+//!
+//! Any process that reaches the directory can connect. So the first one is held back until the container's
+//! first process is known, and those that do not belong to it are refused.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -11,6 +14,7 @@ use std::path::{Path, PathBuf};
 use super::{RunContext, Work};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{self, Answer, Message, SOCKET};
+use crate::sys::peer::{self, Peer};
 use crate::sys::socket::{Patience, READABLE, Socket, Stopped, Waited};
 use crate::sys::{pidfd, process};
 use crate::units::Nanos;
@@ -19,6 +23,10 @@ use crate::units::Nanos;
 pub(super) const INSIDE: &str = "/dunnage-channel";
 /// The longest time until a request to stop is noticed, also one that another thread received.
 const SLICE: Nanos = Nanos::from_millis(250);
+/// More bytes than any message of the probe has.
+const LONGEST: usize = 1 << 20;
+/// Of a message without an end, how much a failure quotes.
+const EXCERPT: usize = 1000;
 /// After this long without a message dunnage checks whether the container is still alive.
 const SILENCE: Nanos = Nanos::from_millis(2_000);
 
@@ -34,8 +42,8 @@ pub(super) struct Channel {
     socket: Socket,
     /// Bytes that were read and belong to the next answer.
     rest: Vec<u8>,
-    /// The process at the other end, where it can be seen from here.
-    pub process: Option<i32>,
+    /// The process at the other end.
+    pub peer: Peer,
 }
 
 impl Awaited {
@@ -66,37 +74,56 @@ impl Awaited {
         first: &mut dyn FnMut() -> Result<i32, Failure>,
     ) -> Result<(Channel, Message), Abort> {
         let mut patience = Patience::new(run.allowed, Some(&run.interrupts));
-        let mut silent = 0;
-        let mut watched = None;
-        let stream = loop {
-            match self.listener.accept() {
-                Ok((stream, _)) => break stream,
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(Failure::environment(format!("cannot accept: {error}")).into()),
+        // A container outside of the PID namespace of this process has no process to watch.
+        let mut named = || -> Result<Option<(i32, OwnedFd)>, Failure> {
+            let first = first().map_err(|why| ended(&why.reason))?;
+            match pidfd::open(first) {
+                Ok(process) => Ok(Some((first, process))),
+                Err(_) if !peer::sees_all() => Ok(None),
+                Err(_) => Err(ended("its process is gone")),
             }
+        };
+        let mut silent = 0;
+        let mut watched: Option<(i32, OwnedFd)> = None;
+        let (stream, peer) = loop {
             match &watched {
                 None => {
                     let waited = wait(&mut patience, &self.listener, run)?;
                     silent += i64::from(waited == Waited::Nothing);
-                    if silent * SLICE.0 >= SILENCE.0 {
-                        let first = first().map_err(|why| ended(&why.reason))?;
-                        watched = Some(pidfd::open(first).map_err(|_| ended("its process is gone"))?);
-                    }
                 }
-                Some(first) => {
-                    patience.wait_for_either(&self.listener, first).map_err(stopped)?;
-                    // The probe may have connected and ended at once.
-                    if let Ok((stream, _)) = self.listener.accept() {
-                        break stream;
-                    }
+                Some((_, process)) => patience.wait_for_either(&self.listener, process).map_err(stopped)?,
+            }
+            let came = self.accepted()?;
+            if watched.is_none() && (came.is_some() || silent * SLICE.0 >= SILENCE.0) {
+                watched = named()?;
+            }
+            match (came, &watched) {
+                (Some((stream, peer)), watched)
+                    if peer.belongs_to(watched.as_ref().map(|(first, _)| *first)) =>
+                {
+                    break (stream, peer);
+                }
+                (None, Some((_, process))) if process::await_end(process, Nanos(0)) => {
                     return Err(ended("its process has ended").into());
                 }
+                _ => {}
             }
         };
-        let mut channel = Channel::over(stream)?;
+        let mut channel = Channel::over(stream, peer)?;
         let said = channel.receive(&mut patience, run)?;
         let message = message::parse(&said).map_err(|why| wrong(&why, &said))?;
         Ok((channel, message))
+    }
+}
+
+impl Awaited {
+    /// The next process that has connected and is still there.
+    fn accepted(&self) -> Result<Option<(UnixStream, Peer)>, Failure> {
+        match self.listener.accept() {
+            Ok((stream, _)) => Ok(Peer::of(&stream).ok().map(|peer| (stream, peer))),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(Failure::environment(format!("cannot accept: {error}"))),
+        }
     }
 }
 
@@ -133,10 +160,9 @@ fn wait(patience: &mut Patience<'_>, on: &impl AsFd, run: &RunContext) -> Result
 }
 
 impl Channel {
-    fn over(stream: UnixStream) -> Result<Channel, Failure> {
+    fn over(stream: UnixStream, peer: Peer) -> Result<Channel, Failure> {
         stream.set_nonblocking(true).or_environment("cannot use a channel")?;
-        let process = process::at_the_other_end(&stream);
-        Ok(Channel { socket: Socket::from(stream), rest: Vec::new(), process })
+        Ok(Channel { socket: Socket::from(stream), rest: Vec::new(), peer })
     }
 
     /// Sends an order.
@@ -170,6 +196,10 @@ impl Channel {
             }
             // The end of an answer may be split across two reads.
             looked = said.len().saturating_sub(8);
+            if said.len() >= LONGEST {
+                let failure = Failure::new(FailureClass::WrongOutput, "the probe's message has no end");
+                return Err(failure.with_words(&said[..EXCERPT]).into());
+            }
             let mut chunk = [0; 16384];
             match self.socket.read_now(&mut chunk) {
                 Ok(Some(0)) => return Err(closed("its container ended").with_words(&said).into()),

@@ -281,6 +281,14 @@ impl<'a> Container<'a> {
             let called = awaited.ready(self.run, &mut || self.verbs.first_process());
             let (channel, hello) = called.map_err(|abort| self.with_output(abort))?;
             self.expected.check(&hello.inside, &self.run.host)?;
+            for mount in self.mounts.iter().filter(|mount| mount.access == Access::Given) {
+                let peer = &channel.peer;
+                place::give(&mount.host, peer.user, peer.group).or_environment(format_args!(
+                    "cannot give `{}` to user {}",
+                    mount.host.display(),
+                    peer.user
+                ))?;
+            }
             self.service = Some(Service::Ready { channel, hello: Box::new(hello), orders: VecDeque::new() });
         }
         match &self.service {
@@ -358,7 +366,9 @@ impl<'a> Container<'a> {
 
     /// The process id of its first process on the host.
     pub fn first_process(&mut self) -> Result<i32, Failure> {
-        if let Some(Service::Ready { channel: Channel { process: Some(process), .. }, .. }) = self.service {
+        if let Some(Service::Ready { channel, .. }) = &self.service
+            && let Some(process) = channel.peer.pid
+        {
             return Ok(process);
         }
         self.verbs.first_process()

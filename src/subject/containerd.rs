@@ -31,7 +31,7 @@ use crate::image::{EXECUTABLE, Image};
 use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::probe::PROBE;
 use crate::resource::{Found, Held};
-use crate::sys::process;
+use crate::sys::{peer, process};
 
 /// The usual sockets: the system's own, then that of the containerd that dockerd starts.
 const SOCKETS: [&str; 2] = ["/run/containerd/containerd.sock", "/run/docker/containerd/containerd.sock"];
@@ -71,7 +71,7 @@ fn find(spec: &Spec) -> Result<Containerd, Unavailable> {
         check_snapshotter(asked, &ctr.snapshotters()?, server.as_deref().unwrap_or("of an unknown version"))?;
     }
 
-    let daemon = process::listening_on(address.as_ref()).and_then(process::read);
+    let daemon = peer::listening_on(address.as_ref()).and_then(process::read);
     let daemon = daemon.filter(|one| one.name == "containerd");
     let executable = daemon.as_ref().and_then(|daemon| daemon.executable.clone());
     let shim = executable.as_deref().map(shim).transpose()?.flatten();

@@ -12,6 +12,7 @@ use super::drivers::{self, Storage};
 use super::engine::{self, Engine};
 use super::unavailable::silent_docker;
 use super::{Broom, Cause, Component, Facts, Kind, Need, Place, Spec, Subject, Unavailable, kinds, on_path};
+use crate::sys::peer;
 use crate::sys::process::{self, Process};
 
 /// The client's default socket.
@@ -222,7 +223,7 @@ fn daemons(host: Option<&str>, root: &str) -> Vec<Process> {
     let all = process::named(&["dockerd", "containerd"]);
     let dockerds: Vec<_> = all.iter().filter(|one| one.name == "dockerd").collect();
     let of_id = |id| dockerds.iter().copied().find(|one| one.pid == id);
-    let own = process::listening_on(Path::new(socket)).and_then(of_id).or_else(|| match dockerds[..] {
+    let own = peer::listening_on(Path::new(socket)).and_then(of_id).or_else(|| match dockerds[..] {
         [only] => Some(only),
         _ => process::holding(&|path| !root.is_empty() && path.starts_with(root)).find_map(of_id),
     });
@@ -241,5 +242,5 @@ fn containerd_of(dockerd: i32) -> Option<i32> {
     let mut words = line.split('\0').skip_while(|word| !word.starts_with("--containerd"));
     let first = words.next()?;
     let address = first.strip_prefix("--containerd=").or_else(|| words.next())?;
-    process::listening_on(Path::new(address.strip_prefix("unix://").unwrap_or(address)))
+    peer::listening_on(Path::new(address.strip_prefix("unix://").unwrap_or(address)))
 }

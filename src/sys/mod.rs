@@ -31,6 +31,7 @@ pub(crate) mod own_address;
 pub mod own_time;
 pub mod page_cache;
 pub mod pages;
+pub mod peer;
 pub mod pidfd;
 pub mod place;
 pub mod process;

@@ -236,6 +236,30 @@ pub fn let_group_through(group: u32, path: &Path, top: &Path) -> io::Result<()> 
     Ok(())
 }
 
+/// Gives a directory of this process to one user, and takes the rights of all others: it becomes the user's where this process may do
+/// that, otherwise the user gets the owner's rights in its access control list.
+pub fn give(directory: &Path, user: u32, group: u32) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = File::from(openat(CWD, directory, flags, Mode::empty())?);
+    let owner = opened.metadata()?.uid();
+    if owner != user {
+        match std::os::unix::fs::fchown(&opened, Some(user), Some(group)) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                let path = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd())).join(".");
+                return change(&path, |list| {
+                    list.0.retain(|(tag, ..)| *tag == List::OWNER);
+                    list.0.extend([(List::GROUP, 0, List::NO_ID), (List::OTHER, 0, List::NO_ID)]);
+                    list.0.extend([(List::USER, List::ALL, user), (List::MASK, List::ALL, List::NO_ID)]);
+                    list.0.sort_unstable_by_key(|(tag, _, id)| (*tag, *id));
+                    true
+                });
+            }
+            given => given?,
+        }
+    }
+    opened.set_permissions(Permissions::from_mode(PRIVATE))
+}
+
 /// Adds `x` for a user to the directory's access control list.
 fn allow(user: u32, directory: &Path) -> io::Result<()> {
     change(directory, |list| list.allow(List::USER, user))
@@ -270,6 +294,7 @@ impl List {
     const OTHER: u16 = 0x20;
     const NO_ID: u32 = u32::MAX;
     const PASS: u16 = 1;
+    const ALL: u16 = 7;
 
     fn of_mode(mode: u32) -> List {
         let rights = |shift: u32| (mode >> shift & 7) as u16;
@@ -333,6 +358,28 @@ mod tests {
     use super::*;
 
     const STRANGER: u32 = 54_321;
+
+    #[test]
+    fn a_directory_that_is_given_to_a_user_has_no_other() {
+        let place = tempfile::tempdir().unwrap();
+        let own = with_mode(&place.path().join("own"), 0o777);
+        let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+        give(&own, user, group).unwrap();
+        assert_eq!(mode(&own), 0o700);
+        let link = place.path().join("link");
+        symlink(&own, &link).unwrap();
+        assert!(give(&link, STRANGER, STRANGER).is_err());
+        if give(&own, STRANGER, STRANGER).is_err() {
+            // A filesystem without access control lists, for a user who may give nothing away.
+            return;
+        }
+        let facts = own.metadata().unwrap();
+        match facts.uid() == STRANGER {
+            true => assert_eq!(mode(&own), 0o700),
+            false => assert_eq!(mode(&own) & 0o007, 0),
+        }
+        give(&own, STRANGER, STRANGER).unwrap();
+    }
 
     fn with_mode(path: &Path, mode: u32) -> PathBuf {
         std::fs::create_dir(path).unwrap();

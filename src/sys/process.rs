@@ -1,10 +1,9 @@
 //! Other processes, as `/proc` shows them.
 
 use std::fs;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use super::socket::{Patience, READABLE, Waited};
@@ -51,29 +50,6 @@ pub fn holding(is_wanted: &dyn Fn(&Path) -> bool) -> impl Iterator<Item = i32> {
         files.filter_map(|file| fs::read_link(file.path()).ok()).any(|path| is_wanted(&path))
     };
     ids().filter(holds)
-}
-
-/// The process that listens on a Unix socket, as the kernel recorded it at the call to `listen`.
-pub fn listening_on(socket: &Path) -> Option<i32> {
-    at_the_other_end(&UnixStream::connect(socket).ok()?)
-}
-
-/// The process at the other end of a connection, as the kernel recorded it at the call to `connect` or
-/// `listen`.
-pub(crate) fn at_the_other_end(stream: &UnixStream) -> Option<i32> {
-    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: `peer` and `size` have the type and the size that this option writes.
-    let done = unsafe {
-        libc::getsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut peer).cast(),
-            &mut size,
-        )
-    };
-    (done == 0 && peer.pid > 0).then_some(peer.pid)
 }
 
 /// The processes that began at this time or later, in clock ticks after boot.

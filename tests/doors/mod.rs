@@ -1,3 +1,5 @@
 //! What another user of the machine could try, and that it leads nowhere; and what looks like it and must go on working.
 
+mod channel;
 mod state;
+mod working;

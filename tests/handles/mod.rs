@@ -27,7 +27,7 @@ use ::dunnage::sys::signals::Interrupts;
 use ::dunnage::units::Nanos;
 
 /// A run in this state directory, with the program as its probe.
-fn run_in(state: &Path) -> RunContext {
+pub fn run_in(state: &Path) -> RunContext {
     std::fs::create_dir_all(state).unwrap();
     let bytes = std::fs::read(env!("CARGO_BIN_EXE_dunnage")).unwrap();
     let place = ::dunnage::session::place_in(state, &bytes).unwrap();
@@ -38,7 +38,7 @@ fn run_in(state: &Path) -> RunContext {
     run
 }
 
-fn subject(text: &str, run: &RunContext) -> Box<dyn Subject> {
+pub fn subject(text: &str, run: &RunContext) -> Box<dyn Subject> {
     let spec = Spec::parse(text).unwrap();
     let kind = subject::kind_of(&spec).unwrap();
     let mut subject = (kind.build)(&spec, &run.place).unwrap();
@@ -56,7 +56,7 @@ fn service<'a>(subject: &'a dyn Subject, network: Option<&Held<Made>>, run: &'a 
     container
 }
 
-fn work(kind: &'static str, words: &[&str]) -> Work {
+pub fn work(kind: &'static str, words: &[&str]) -> Work {
     Work::new(kind, words.iter().map(|word| (*word).to_owned()).collect(), Nanos(0))
 }
 

@@ -1,8 +1,6 @@
 //! `http`: requests to a server in a container, dunnage's own or the user's, on a path to it: as many as its
 //! connections can make, then at a rate; and to dunnage's own also such that write a file or compute.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use super::{Exchange, sample, wrong};
@@ -16,6 +14,7 @@ use crate::probe::message::Done;
 use crate::subject::pair::{Addition, Pair, Server, Service, result};
 use crate::subject::treatment::Own;
 use crate::subject::{Access, Mount, RunContext, Subject, Work};
+use crate::sys::place;
 use crate::units::Nanos;
 
 /// Of the requests, how many may fail.
@@ -55,12 +54,9 @@ fn addition(setting: &Setting, run: &RunContext) -> Result<Addition, Failure> {
     let program = program(setting)?;
     let mut mounts = program.as_ref().map(|own| own.wanted.mounts.clone()).unwrap_or_default();
     if file(setting).in_volume {
-        let place = volume(run);
-        // Root inside may be any user outside.
-        let made = crate::sys::place::make(&place)
-            .and_then(|()| std::fs::set_permissions(&place, Permissions::from_mode(0o777)));
-        made.or_environment(format_args!("cannot make `{}`", place.display()))?;
-        mounts.push(Mount { host: place.clone(), inside: place, access: Access::ReadWrite });
+        let host = volume(run);
+        place::make(&host).or_environment(format_args!("cannot make `{}`", host.display()))?;
+        mounts.push(Mount { host: host.clone(), inside: host, access: Access::Given });
     }
     Ok(Addition { mounts, port: program.map(|own| own.port) })
 }

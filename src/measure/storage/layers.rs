@@ -50,7 +50,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     }
     // Containers stay until they are removed: some engines mount what goes at the end so that syncs do nothing.
     let place = match count(setting) {
-        None => Place::in_mount(&mount(subject, size(setting), run)?)?,
+        None => Place::in_mount(&mount(subject, size(setting), run)?),
         Some(count) => Place::in_image(image(subject, count, size(setting), run)?, at(setting)),
     };
     let files = Files::begin(subject, &place, run)?;

@@ -5,8 +5,7 @@ pub mod disk;
 pub mod layers;
 pub mod owners;
 
-use std::fs::{File, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use crate::outcome::{Abort, Failure, OrEnvironment};
@@ -63,12 +62,12 @@ impl Place {
         match at {
             At::Root | At::Volume | At::Bind if is_on_host || at == At::Bind => {
                 let directory = run.empty_directory()?;
-                place.bind(&directory)?;
+                place.bind(&directory);
                 place._directory = Some(directory);
             }
             At::Memory => {
                 let mounted = mounts::mount(&run.owner, mounts::Source::Filesystem("tmpfs", "", None))?;
-                place.bind(&mounted)?;
+                place.bind(&mounted);
                 place._mounted = Some(mounted);
             }
             At::Volume => {
@@ -90,10 +89,10 @@ impl Place {
     }
 
     /// A directory of the host's, with what samples before left there.
-    pub fn in_mount(directory: &Path) -> Result<Place, Failure> {
+    pub fn in_mount(directory: &Path) -> Place {
         let mut place = Place::with(ContainerRequest::default());
-        place.bind(directory)?;
-        Ok(place)
+        place.bind(directory);
+        place
     }
 
     fn with(request: ContainerRequest) -> Place {
@@ -101,16 +100,12 @@ impl Place {
         Place { path, request, host: None, _directory: None, _mounted: None, _volume: None }
     }
 
-    /// A directory of the host's has the same path inside.
-    fn bind(&mut self, directory: &Path) -> Result<(), Failure> {
-        // Root inside may be any user outside.
-        std::fs::set_permissions(directory, Permissions::from_mode(0o777))
-            .or_environment(format_args!("cannot open `{}` to all", directory.display()))?;
+    /// A directory of the host's has the same path inside. Only the user outside that is root inside can reach it.
+    fn bind(&mut self, directory: &Path) {
         let own = directory.to_owned();
-        self.request.mounts.push(Mount { host: own.clone(), inside: own.clone(), access: Access::ReadWrite });
+        self.request.mounts.push(Mount { host: own.clone(), inside: own.clone(), access: Access::Given });
         self.path = directory.join("files");
         self.host = Some(own);
-        Ok(())
     }
 
     /// Fails where there is no room for this many bytes.

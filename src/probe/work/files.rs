@@ -20,6 +20,7 @@
 //! option `seed=N`, which chooses the places. An operation that the subject does not support is refused.
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
@@ -27,6 +28,7 @@ use super::{Report, Words};
 use crate::files::{self, Class, Direction, Files, How, Io, Moved, Scattered, Single};
 use crate::load::Limit;
 use crate::outcome::{Failure, FailureClass};
+use crate::sys::place::{self, Unsafe};
 use crate::units::Nanos;
 
 /// An order: from its words to its results.
@@ -77,14 +79,19 @@ fn malformed(wanted: &str, word: &str) -> Failure {
     Failure::new(FailureClass::Unsupported, format!("an order of `files` needs {wanted}, not `{word}`"))
 }
 
-/// The path at this index: absolute, and not up again.
+/// The path at this index: absolute, not up again, and one that no other user can lead elsewhere. So what is timed afterwards can
+/// be the calls with paths of any program.
 fn path<'a>(words: Words<'a>, index: usize) -> Result<&'a Path, Failure> {
     let word = words.get(index).unwrap_or_default().to_bytes();
     let path = Path::new(OsStr::from_bytes(word));
     let is_plain = path.components().skip(1).all(|part| matches!(part, Component::Normal(_)));
-    match path.is_absolute() && is_plain && path.file_name().is_some() {
-        true => Ok(path),
-        false => Err(malformed("an absolute path", &path.to_string_lossy())),
+    if !(path.is_absolute() && is_plain && path.file_name().is_some()) {
+        return Err(malformed("an absolute path", &path.to_string_lossy()));
+    }
+    match place::is_safe(path) {
+        Err(Unsafe::Io { error, .. }) if error.kind() == io::ErrorKind::NotADirectory => Ok(path),
+        Err(why) => Err(Failure::environment(format!("cannot work in `{}`: {why}", path.display()))),
+        Ok(()) => Ok(path),
     }
 }
 
@@ -99,14 +106,14 @@ fn one_of<T: Copy>(words: Words<'_>, index: usize, all: &[(&str, T)]) -> Result<
     found.ok_or_else(|| malformed(&names.join(" or "), text(words, index)))
 }
 
-fn io(words: Words<'_>, index: usize) -> Result<Io, Failure> {
+fn calls(words: Words<'_>, index: usize) -> Result<Io, Failure> {
     one_of(words, index, &[("plain", Io::Plain), ("uring", Io::Uring)])
 }
 
 /// The size of blocks, the class and the calls, which begin at this index.
 fn how(words: Words<'_>, index: usize) -> Result<How, Failure> {
     let class = one_of(words, index + 1, &CLASSES)?;
-    Ok(How { block: number(words, index)?, class, io: io(words, index + 2)? })
+    Ok(How { block: number(words, index)?, class, io: calls(words, index + 2)? })
 }
 
 fn limit(words: Words<'_>, count: usize, time: usize) -> Result<Limit, Failure> {
@@ -161,7 +168,7 @@ fn random(words: Words<'_>, report: &mut Report<'_, '_>) -> Result<(), Failure> 
         direction: one_of(words, 2, &[("read", Direction::Read), ("write", Direction::Write)])?,
         size: number(words, 4)?,
         class: one_of(words, 5, &CLASSES)?,
-        io: io(words, 6)?,
+        io: calls(words, 6)?,
         depth: u32::try_from(depth).map_err(|_| malformed("a depth", text(words, 7)))?,
         limit: limit(words, 3, 8)?,
         seed: seed.unwrap_or_default(),

@@ -171,6 +171,8 @@ pub struct Mount {
 pub enum Access {
     /// Everything.
     ReadWrite,
+    /// Everything, and it belongs to the user outside that the container's program is, once that is ready.
+    Given,
     /// Nothing may be changed.
     ReadOnly,
 }
@@ -179,7 +181,7 @@ impl Access {
     /// As an option of mount(8).
     pub const fn option(self) -> &'static str {
         match self {
-            Access::ReadWrite => "rw",
+            Access::ReadWrite | Access::Given => "rw",
             Access::ReadOnly => "ro",
         }
     }
