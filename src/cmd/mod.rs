@@ -34,6 +34,7 @@ use show::Output;
 
 /// Runs the command line and returns the exit code.
 pub fn main() -> i32 {
+    crate::sys::descriptors::keep_inherited();
     crate::sys::signals::fail_instead_of_dying();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

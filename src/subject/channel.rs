@@ -103,7 +103,7 @@ impl Awaited {
                 {
                     break (stream, peer);
                 }
-                (None, Some((_, process))) if process::await_end(process, Nanos(0)) => {
+                (None, Some((_, process))) if process::has_ended(process) => {
                     return Err(ended("its process has ended").into());
                 }
                 _ => {}

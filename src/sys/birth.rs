@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use rustix::mm::{self, MapFlags, MprotectFlags, ProtFlags};
+use rustix::process::{Pid, Signal, kill_process};
 use thiserror::Error;
 
 use super::cgroup::Birth;
@@ -16,6 +17,8 @@ use super::steps::{Descriptor, Step, StepError};
 
 /// From `linux/sched.h`; the type of the libc crate's constant is too narrow.
 const CLONE_INTO_CGROUP: u64 = 1 << 33;
+/// The same: no handler of dunnage's can run in the child, which shares its memory.
+const CLONE_CLEAR_SIGHAND: u64 = 1 << 32;
 const STACK: usize = 64 * 1024;
 const GUARD: usize = 4096;
 
@@ -67,6 +70,8 @@ struct Task {
     /// The top of the grandchild's stack, and what its clone returned.
     grandchild_stack: usize,
     grandchild_pid: isize,
+    /// The grandchild's id, which the kernel writes before it runs: the child may be killed before its clone returns.
+    grandchild_id: i32,
 }
 
 /// Why the program does not run. Children made for it have been reaped.
@@ -94,7 +99,9 @@ impl From<NotBorn> for io::Error {
 fn sharing_memory(stack: &Stack, namespaces: u64, cgroup: Option<&OwnedFd>) -> libc::clone_args {
     let shared = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
     libc::clone_args {
-        flags: namespaces | shared | if cgroup.is_some() { CLONE_INTO_CGROUP } else { 0 },
+        flags: namespaces
+            | shared
+            | if cgroup.is_some() { CLONE_INTO_CGROUP | CLONE_CLEAR_SIGHAND } else { 0 },
         exit_signal: libc::SIGCHLD as u64,
         stack: stack.base as u64 + GUARD as u64,
         stack_size: STACK as u64,
@@ -105,12 +112,20 @@ fn sharing_memory(stack: &Stack, namespaces: u64, cgroup: Option<&OwnedFd>) -> l
 }
 
 /// `clone` where it is enough; it is allowed in more places than `clone3`.
-fn call(arguments: &libc::clone_args) -> (libc::c_long, usize, usize) {
+fn call(arguments: &libc::clone_args) -> Call {
     if arguments.flags & CLONE_INTO_CGROUP != 0 {
-        return (libc::SYS_clone3, &raw const *arguments as usize, size_of::<libc::clone_args>());
+        let own = [&raw const *arguments as usize, size_of::<libc::clone_args>(), 0];
+        return Call { number: libc::SYS_clone3, arguments: own };
     }
     let flags = arguments.flags | arguments.exit_signal;
-    (libc::SYS_clone, flags as usize, (arguments.stack + arguments.stack_size) as usize)
+    let own = [flags as usize, (arguments.stack + arguments.stack_size) as usize, 0];
+    Call { number: libc::SYS_clone, arguments: own }
+}
+
+/// A clone with its first three arguments.
+struct Call {
+    number: libc::c_long,
+    arguments: [usize; 3],
 }
 
 /// Whether a child can be born in a cgroup: `clone3` is permitted (seccomp filters of container engines
@@ -153,7 +168,17 @@ pub fn give_birth_within(
     let mut first = Task { grandchild: &raw mut second, grandchild_stack, ..Task::of(joining) };
     let pid = first.clone_for(stack, 0, cgroup)?;
     let pid = first.outcome(pid, joining)?;
-    super::child::reap(pid).map_err(NotBorn::Clone)?;
+    let ended = super::child::reap(pid);
+    if first.grandchild_pid == 0 {
+        // Without the child's answer nothing says that the grandchild no longer uses this memory.
+        if let Some(orphan) = Pid::from_raw(first.grandchild_id) {
+            let _ = kill_process(orphan, Signal::KILL);
+            super::child::reap(first.grandchild_id).ok();
+        }
+        let how = ended.map_or_else(|error| error.to_string(), |ended| ended.to_string());
+        let reason = format!("the process that enters a container ended too early: {how}");
+        return Err(NotBorn::Clone(io::Error::other(reason)));
+    }
     let pid = cloned(first.grandchild_pid)?;
     second.outcome(pid, executing)
 }
@@ -176,6 +201,7 @@ impl Task {
             grandchild: ptr::null_mut(),
             grandchild_stack: 0,
             grandchild_pid: 0,
+            grandchild_id: 0,
         }
     }
 
@@ -190,8 +216,8 @@ impl Task {
         // All signals, including those that libc reserves.
         let blocked = raw::signal_mask(libc::SIG_SETMASK, u64::MAX);
         // SAFETY: all stacks are mapped, borrowed exclusively and not in use; tasks and steps outlive the
-        // children's use of this memory: a child ends only after its own child's exec or end, and this thread
-        // continues only after the child's exec or end.
+        // children's use of this memory: this thread continues only after the child's exec or end, and a child
+        // ends only after its own child's exec or end, or because it was killed, after which that is killed too.
         let returned = unsafe { clone_onto(call(&arguments), self) };
         raw::signal_mask(libc::SIG_SETMASK, blocked);
         cloned(returned)
@@ -213,9 +239,10 @@ impl Task {
 /// negative error number.
 ///
 /// # Safety
-/// The call is a clone with a free stack, `CLONE_VM` and `CLONE_VFORK`; `task` is valid until then.
+/// The call is a clone with a free stack, `CLONE_VM` and `CLONE_VFORK`, and its third argument is zero or a place for an id;
+/// `task` is valid until then.
 #[cfg(target_arch = "x86_64")]
-unsafe fn clone_onto((number, first, second): (libc::c_long, usize, usize), task: *mut Task) -> isize {
+unsafe fn clone_onto(Call { number, arguments: [first, second, third] }: Call, task: *mut Task) -> isize {
     let returned: isize;
     // SAFETY: the system call convention of x86_64. The child, whose stack pointer is the top of its stack (a
     // multiple of 16), uses only r12 and r13, and never returns from `live`.
@@ -230,7 +257,7 @@ unsafe fn clone_onto((number, first, second): (libc::c_long, usize, usize), task
             "ud2",
             "2:",
             inlateout("rax") number as isize => returned,
-            in("rdi") first, in("rsi") second, in("rdx") 0, in("r10") 0, in("r8") 0,
+            in("rdi") first, in("rsi") second, in("rdx") third, in("r10") 0, in("r8") 0,
             in("r12") task, in("r13") live as *const (),
             lateout("rcx") _, lateout("r11") _,
         );
@@ -256,8 +283,10 @@ unsafe extern "C" fn live(task: *mut Task) -> ! {
             }
         }
         if !task.grandchild.is_null() {
-            let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PARENT | libc::SIGCHLD;
-            let call = (libc::SYS_clone, flags as usize, task.grandchild_stack);
+            let shared = libc::CLONE_VM | libc::CLONE_VFORK;
+            let flags = shared | libc::CLONE_PARENT | libc::CLONE_PARENT_SETTID | libc::SIGCHLD;
+            let own = [flags as usize, task.grandchild_stack, &raw mut task.grandchild_id as usize];
+            let call = Call { number: libc::SYS_clone, arguments: own };
             task.grandchild_pid = clone_onto(call, task.grandchild);
         }
     }
@@ -268,4 +297,58 @@ unsafe extern "C" fn live(task: *mut Task) -> ! {
 pub fn owned(descriptor: Descriptor) -> OwnedFd {
     // SAFETY: the caller has just opened it in a step and passes it on once.
     unsafe { OwnedFd::from_raw_fd(descriptor.0 as RawFd) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::sys::process;
+    use crate::sys::steps::{Argument, number};
+
+    /// The name of the thread and its children.
+    const NAME: &str = "births-a-child";
+
+    fn children() -> Vec<i32> {
+        let own = std::process::id() as i32;
+        let mut all: Vec<_> = process::named(&[NAME]).into_iter().filter(|one| one.parent == own).collect();
+        all.sort_by_key(|one| (one.started(), one.pid));
+        all.into_iter().map(|one| one.pid).collect()
+    }
+
+    /// The grandchild sleeps before its program, and whatever ends the child, it has ended when this returns.
+    #[test]
+    fn a_grandchild_whose_parent_was_killed_does_not_outlive_the_memory_it_uses() {
+        let within = |nanos: u64| {
+            move || {
+                let sleep = [Argument::Words(Box::new([0, nanos])), number(0)];
+                let executing = [
+                    Step::call("sleep", "", libc::SYS_nanosleep, sleep),
+                    Step::execute(Path::new("/bin/true"), &[c"true".into()], &[]),
+                ];
+                let [mut first, mut second] = [Stack::new().unwrap(), Stack::new().unwrap()];
+                give_birth_within(&mut first, None, &[], &mut second, &executing)
+            }
+        };
+        let start = |nanos| thread::Builder::new().name(NAME.to_owned()).spawn(within(nanos)).unwrap();
+        let born = start(1000).join().unwrap().unwrap();
+        super::super::child::reap(born).unwrap();
+        let birth = start(900_000_000);
+        let began = Instant::now();
+        let parent = loop {
+            match children()[..] {
+                [parent, _] => break parent,
+                _ if began.elapsed() > Duration::from_millis(800) => panic!("{:?}", children()),
+                _ => thread::yield_now(),
+            }
+        };
+        kill_process(Pid::from_raw(parent).unwrap(), Signal::KILL).unwrap();
+        let error = birth.join().unwrap().unwrap_err();
+        assert_eq!(children(), [0i32; 0]);
+        let NotBorn::Clone(error) = error else { panic!("{error}") };
+        assert!(error.to_string().contains("ended too early: signal 9"), "{error}");
+    }
 }

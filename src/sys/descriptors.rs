@@ -11,6 +11,29 @@ use std::thread;
 
 use super::raw;
 
+/// Closes descriptors that dunnage was started with, other than its streams, in all its children: they are its caller's, and some
+/// children are another user's.
+pub fn keep_inherited() {
+    let [first, last] = [3, u32::MAX as usize];
+    // SAFETY: a system call without memory, which closes nothing here.
+    let done = unsafe {
+        raw::syscall(libc::SYS_close_range, [first, last, libc::CLOSE_RANGE_CLOEXEC as usize, 0, 0, 0])
+    };
+    if done.is_ok() {
+        return;
+    }
+    // Linux before 5.11.
+    let own = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let open: Vec<i32> = own.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for descriptor in open.into_iter().filter(|descriptor| *descriptor > 2) {
+        // SAFETY: a system call without memory; it fails for a descriptor that has been closed.
+        let _ = unsafe {
+            let flag = [descriptor as usize, libc::F_SETFD as usize, libc::FD_CLOEXEC as usize, 0, 0, 0];
+            raw::syscall(libc::SYS_fcntl, flag)
+        };
+    }
+}
+
 /// Does this in another thread, with a table of descriptors of its own. Descriptors opened before can be used, those that it opens
 /// are closed at its end. Where the kernel or a filter allows no table of its own, it has that of the others.
 pub fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {

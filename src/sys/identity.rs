@@ -4,11 +4,12 @@
 //! `posix_spawn` cannot change the user. So the child is cloned in the same way, sharing dunnage's memory
 //! while dunnage is suspended, and makes a list of calls that was prepared before the stamp: limits, groups,
 //! user, working directory, streams, signals, program. If the kernel refuses one, the error names its step.
-//! Deliberately absent: who a user is and what limits a login has (the caller asks), a session, a
+//! The child leaves the session keyring of dunnage's caller, so that the user does not get its keys.
 //! Deliberately absent: the user's ids and the limits of a login (the caller finds them), a session, a
-//! keyring, a cgroup, a terminal.
+//! cgroup, a terminal; other descriptors than the streams, which `descriptors` closes in every child.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use super::raw;
 use super::steps::{Argument, Step, number, text};
@@ -81,6 +82,11 @@ impl Identity {
         let user = || number(self.user);
         let group = || number(self.group);
         let groups = [number(self.groups.len()), Argument::Words(packed(&self.groups))];
+        // As root, since a user may have only so many keys.
+        let keyring = [number(libc::KEYCTL_JOIN_SESSION_KEYRING), number(0)];
+        if has_keyrings() {
+            steps.push(Step::call("leave the keyring", NOTHING, libc::SYS_keyctl, keyring));
+        }
         steps.extend([
             Step::call("set groups", NOTHING, libc::SYS_setgroups, groups),
             Step::call("change group", NOTHING, libc::SYS_setresgid, [group(), group(), group()]),
@@ -105,11 +111,42 @@ fn set_limit(limit: &Limit) -> Step {
     Step::call("set the limit", name, libc::SYS_prlimit64, [number(0), number(limit.resource), values])
 }
 
-/// A process becomes undumpable when another one that shares its memory changes its user: its files in
-/// `/proc` become root's, and it cannot be traced. Between clone and exec that is right; afterwards this
-/// makes dunnage dumpable again.
-pub(in crate::sys) fn stay_readable() {
-    let _ = raw::prctl(libc::PR_SET_DUMPABLE, 1);
+/// Whether there are keyrings: the kernel has them, and no filter forbids them, which the child would have too.
+fn has_keyrings() -> bool {
+    const SESSION: usize = libc::KEY_SPEC_SESSION_KEYRING as usize;
+    let ask = [libc::KEYCTL_GET_KEYRING_ID as usize, SESSION, 0, 0, 0, 0];
+    // SAFETY: a system call without memory.
+    !matches!(unsafe { raw::syscall(libc::SYS_keyctl, ask) }, Err(libc::ENOSYS | libc::EPERM))
+}
+
+/// How many children on their way to another user share dunnage's memory, and whether it was dumpable before them.
+static HIDDEN: Mutex<(usize, bool)> = Mutex::new((0, false));
+
+/// While it exists, a child may become another user's with dunnage's memory. The kernel makes a process undumpable when it, or one
+/// that shares its memory, changes its user: its files in `/proc` are root's, and only root can trace it, which would be to
+/// write to dunnage's memory. So it must stay so until the last such child has executed its program; then it is as before.
+pub(in crate::sys) struct Hidden;
+
+impl Hidden {
+    /// Before the clone.
+    pub fn begin() -> Hidden {
+        let mut hidden = HIDDEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if hidden.0 == 0 {
+            hidden.1 = raw::prctl(libc::PR_GET_DUMPABLE, 0) == Ok(1);
+        }
+        hidden.0 += 1;
+        Hidden
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        let mut hidden = HIDDEN.lock().unwrap_or_else(PoisonError::into_inner);
+        hidden.0 -= 1;
+        if *hidden == (0, true) {
+            let _ = raw::prctl(libc::PR_SET_DUMPABLE, 1);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -123,6 +160,24 @@ mod tests {
         let files = all.iter().find(|limit| limit.resource == libc::RLIMIT_NOFILE).unwrap();
         assert_eq!(files.hard, crate::sys::limits::open_files());
         assert_eq!(limits_in("Max open files 1 2 files\n"), None);
+    }
+
+    #[test]
+    fn dunnage_is_dumpable_again_only_after_the_last_child_of_another_user() {
+        let dumpable = || raw::prctl(libc::PR_GET_DUMPABLE, 0);
+        let before = dumpable();
+        raw::prctl(libc::PR_SET_DUMPABLE, 1).unwrap();
+        let [first, second] = [Hidden::begin(), Hidden::begin()];
+        // As the kernel does.
+        raw::prctl(libc::PR_SET_DUMPABLE, 0).unwrap();
+        drop(first);
+        assert_eq!(dumpable(), Ok(0));
+        drop(second);
+        assert_eq!(dumpable(), Ok(1));
+        raw::prctl(libc::PR_SET_DUMPABLE, 0).unwrap();
+        drop(Hidden::begin());
+        assert_eq!(dumpable(), Ok(0), "it was not before");
+        raw::prctl(libc::PR_SET_DUMPABLE, before.unwrap()).unwrap();
     }
 
     #[test]

@@ -11,7 +11,6 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::{pidfd, process};
-use crate::units::Nanos;
 
 /// From `asm-generic/socket.h`.
 const SO_PEERPIDFD: libc::c_int = 77;
@@ -57,7 +56,7 @@ impl Peer {
     pub fn belongs_to(&self, first: Option<i32>) -> bool {
         match (self.pid, &self.held, first) {
             (Some(pid), Some(held), Some(first)) => {
-                (descends(pid, first) || shares_cgroup(pid, first)) && !process::await_end(held, Nanos(0))
+                (descends(pid, first) || shares_cgroup(pid, first)) && !process::has_ended(held)
             }
             (None, ..) => !sees_all(),
             _ => false,
@@ -106,17 +105,25 @@ fn shares_cgroup(pid: i32, first: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixListener;
-    use std::process::{Child, Command, Stdio};
+    use std::os::unix::process::CommandExt;
+    use std::process::{Child, Command};
 
     use super::*;
 
     /// A process that connects, and its connection.
-    fn connected(listener: &UnixListener, place: &std::path::Path) -> (Child, UnixStream) {
-        let script =
-            "import socket,sys,time\ns=socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\ntime.sleep(60)";
-        let mut child = Command::new("python3");
-        let child = child.args(["-c", script]).arg(place).stdin(Stdio::null()).spawn().unwrap();
-        (child, listener.accept().unwrap().0)
+    fn connected(listener: &UnixListener, place: &Path) -> (Child, UnixStream) {
+        let mut command = Command::new("sleep");
+        let place = place.to_owned();
+        let connect = move || {
+            // It stays open with the program.
+            let stream = UnixStream::connect(&place)?;
+            rustix::io::fcntl_setfd(&stream, rustix::io::FdFlags::empty())?;
+            std::mem::forget(stream);
+            Ok(())
+        };
+        // SAFETY: the closure makes system calls, and allocates in a child of a thread that holds no lock of the allocator.
+        unsafe { command.pre_exec(connect) };
+        (command.arg("60").spawn().unwrap(), listener.accept().unwrap().0)
     }
 
     #[test]
@@ -134,7 +141,7 @@ mod tests {
         other.kill().unwrap();
         other.wait().unwrap();
         // It is a zombie: its id is still its own, and it can answer nothing.
-        process::await_end(peer.held.as_ref().unwrap(), Nanos::from_millis(10_000));
+        process::await_end(peer.held.as_ref().unwrap(), crate::units::Nanos::from_millis(10_000));
         let gone = peer.belongs_to(Some(child.id() as i32));
         child.wait().unwrap();
         assert_eq!((belongs, gone), ([true, true, false], false));

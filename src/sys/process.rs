@@ -6,6 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::event::PollFd;
+
 use super::socket::{Patience, READABLE, Waited};
 use super::{clock, pidfd};
 use crate::units::Nanos;
@@ -138,6 +140,11 @@ const KILLED: Nanos = Nanos::from_millis(10_000);
 /// Waits until the process of the pidfd has ended; returns whether it has.
 pub fn await_end(process: &OwnedFd, allowed: Nanos) -> bool {
     Patience::new(allowed, None).wait(process, READABLE, allowed).is_ok_and(|waited| waited == Waited::Ready)
+}
+
+/// Whether the process of the pidfd has ended.
+pub fn has_ended(process: &OwnedFd) -> bool {
+    pidfd::poll(&mut [PollFd::new(process, READABLE)], Nanos(0))
 }
 
 /// The first executable file with this name on the search path.

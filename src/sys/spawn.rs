@@ -27,7 +27,7 @@ use super::birth::{self, Stack};
 use super::cgroup::{Birth, CgroupPlan, Version};
 pub use super::child::Status;
 pub(in crate::sys) use super::child::{c_string, reap};
-use super::identity::{self, Identity};
+use super::identity::{Hidden, Identity};
 use super::signals::Interrupts;
 use super::socket::{Patience, READABLE, Stopped, Waited};
 use super::steps::{self, Step};
@@ -264,14 +264,13 @@ impl Program {
         // What `posix_spawn` does in all other cases.
         steps.push(Step::call("make session", "", libc::SYS_setsid, []));
         steps.extend(steps::set_up_streams(streams));
+        steps.extend(self.identity.iter().flat_map(|_| steps::without_handlers()));
         steps.extend(steps::clean_signals());
         let path = Path::new(OsStr::from_bytes(self.path.to_bytes()));
         steps.push(Step::execute(path, &self.arguments, &self.environment));
+        let _hidden = self.identity.as_ref().map(|_| Hidden::begin());
         let spawned = clock::now();
         let born = birth::give_birth(&mut stack, 0, birthplace.as_ref(), &steps);
-        if self.identity.is_some() {
-            identity::stay_readable();
-        }
         Ok((born?, spawned))
     }
 }

@@ -380,14 +380,21 @@ impl Step {
 /// Programs must not inherit dunnage's signal settings: SIGPIPE gets its default action, and no signal is
 /// blocked.
 pub(in crate::sys) fn clean_signals() -> [Step; 2] {
-    let set_size = || number(size_of::<u64>());
+    let mask =
+        [number(libc::SIG_SETMASK), Argument::Words(Box::new([0])), number(0), number(size_of::<u64>())];
+    [reset_signal(libc::SIGPIPE), Step::call("unblock signals", "", libc::SYS_rt_sigprocmask, mask)]
+}
+
+/// Takes the handlers of dunnage (SIGXFSZ) and of Rust's runtime from a child that shares its memory, before signals are unblocked:
+/// with exec they end anyway, but another user could send such a signal before. `posix_spawn` does the same.
+pub(in crate::sys) fn without_handlers() -> [Step; 3] {
+    [libc::SIGXFSZ, libc::SIGSEGV, libc::SIGBUS].map(reset_signal)
+}
+
+fn reset_signal(signal: i32) -> Step {
     // The kernel's own `sigaction`: handler, flags, restorer, mask; all zero is the default.
-    let action = [number(libc::SIGPIPE), Argument::Words(Box::new([0; 4])), number(0), set_size()];
-    let mask = [number(libc::SIG_SETMASK), Argument::Words(Box::new([0])), number(0), set_size()];
-    [
-        Step::call("reset signal", "", libc::SYS_rt_sigaction, action),
-        Step::call("unblock signals", "", libc::SYS_rt_sigprocmask, mask),
-    ]
+    let action = [number(signal), Argument::Words(Box::new([0; 4])), number(0), number(size_of::<u64>())];
+    Step::call("reset signal", "", libc::SYS_rt_sigaction, action)
 }
 
 /// Duplicates these descriptors to standard input, output and error.

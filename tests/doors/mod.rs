@@ -1,5 +1,6 @@
 //! What another user of the machine could try, and that it leads nowhere; and what looks like it and must go on working.
 
 mod channel;
+mod inherited;
 mod state;
 mod working;
