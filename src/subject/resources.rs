@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::login::Login;
 use super::{RunContext, Spec, Subject, kind_of};
 use crate::image::{Image, fat};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
@@ -152,7 +153,9 @@ static CONTAINER: Kind = Kind {
     undo: |record, scope| {
         let built = subject(record, scope)?;
         for client in built.about().facts.components.iter().take(1) {
-            process::kill_clients(client.path.as_ref(), &record.id);
+            let user = built.about().spec.get("rootless").and_then(|name| Login::of(name).ok().flatten());
+            let user = user.map(|login| login.user());
+            process::kill_clients(client.path.as_ref(), &record.id, user);
         }
         match built.remove(&record.id) {
             Err(failure) if failure.class == FailureClass::Unsupported => Ok(Found::No),

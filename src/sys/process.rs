@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::event::PollFd;
+use rustix::process::geteuid;
 
 use super::socket::{Patience, READABLE, Waited};
 use super::{clock, pidfd};
@@ -83,55 +84,90 @@ fn without_executable(pid: i32) -> Option<Process> {
     })
 }
 
-/// Kills every process, with its whole thread group, that executes `client` (itself, or as a script) with
-/// `argument` among its arguments. The argument must be unique to dunnage.
-pub fn kill_clients(client: &Path, argument: &str) {
-    for process in all() {
-        let Ok(held) = pidfd::open(process.pid) else { continue };
-        // Read after the pidfd is open, so that its id cannot belong to another process.
-        let line = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
-        let words: Vec<&[u8]> = line.split(|&byte| byte == 0).collect();
-        let executes = words.iter().take(2).any(|word| *word == client.as_os_str().as_bytes());
-        if executes && words.contains(&argument.as_bytes()) {
-            pidfd::signal(&held, libc::SIGKILL).ok();
-        }
+/// A process that is held by a pidfd. Everything here was read while it was there, so its id cannot have belonged to another one.
+#[derive(Debug)]
+pub struct Held {
+    /// What `/proc` says.
+    pub process: Process,
+    /// Its user.
+    pub user: u32,
+    /// Its command line.
+    pub words: Vec<Vec<u8>>,
+    /// Its pidfd.
+    pub held: OwnedFd,
+}
+
+impl Held {
+    /// Holds a process, if it is there and not a zombie.
+    pub fn of(pid: i32) -> Option<Held> {
+        let held = pidfd::open(pid).ok()?;
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let user = status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().nth(1)?;
+        let found = Held { process: read(pid)?, user: user.parse().ok()?, words: words(pid), held };
+        (!has_ended(&found.held)).then_some(found)
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: i32) {
+        let _ = pidfd::signal(&self.held, signal);
     }
 }
 
-/// Kills every process with `token` in its command line, and their descendants, until none is left. The token
-/// must be unique to dunnage; this process is spared.
-pub fn kill_bearing(token: &str) {
+/// The command line of a process; zombies have none.
+fn words(pid: i32) -> Vec<Vec<u8>> {
+    let mut line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.pop_if(|last| *last == 0);
+    line.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect()
+}
+
+/// The processes with command lines like this, except this one. They are looked at before
+/// they are held, since there may be more of them than descriptors, and again afterwards.
+pub fn held(is_wanted: &dyn Fn(&[Vec<u8>]) -> bool) -> Vec<Held> {
+    let own = std::process::id() as i32;
+    let likely = ids().filter(|pid| *pid != own && is_wanted(&words(*pid)));
+    likely.filter_map(Held::of).filter(|one| is_wanted(&one.words)).collect()
+}
+
+/// Kills every process of this process's user, or of the one as whom dunnage starts the client, with its whole thread group, that
+/// executes `client` (itself, or as a script) with `argument` among its arguments. The argument must be unique to dunnage.
+pub fn kill_clients(client: &Path, argument: &str, user: Option<u32>) {
+    let executes = |words: &[Vec<u8>]| {
+        let is_client = words.iter().take(2).any(|word| *word == client.as_os_str().as_bytes());
+        is_client && words.iter().any(|word| *word == argument.as_bytes())
+    };
+    let all = held(&executes);
+    let is_ours = |one: &&Held| one.user == geteuid().as_raw() || Some(one.user) == user;
+    all.iter().filter(is_ours).for_each(|one| one.signal(libc::SIGKILL));
+}
+
+/// Kills all processes that are found, and their descendants, until none is left; this process is spared.
+pub fn kill_families(find: &dyn Fn() -> Vec<Held>) {
     let own = std::process::id() as i32;
     // Each may start another one before it is killed, but not for this many generations.
     for _ in 0..100 {
-        let mut family: Vec<i32> = bearing(token).into_iter().map(|process| process.pid).collect();
-        let processes: Vec<Process> = all().collect();
+        let before: Vec<Process> = all().collect();
+        let mut family = find();
+        if family.is_empty() {
+            return;
+        }
         let mut at = 0;
-        while let Some(&parent) = family.get(at) {
-            let children = processes.iter().filter(|one| one.parent == parent && one.pid != own);
-            let new: Vec<i32> = children.map(|one| one.pid).filter(|pid| !family.contains(pid)).collect();
+        while let Some(parent) = family.get(at).map(|one| one.process.clone()) {
+            // It had this id when its children were read only if it was among those that were read.
+            let was_there = before.iter().any(|one| one.is_same(&parent));
+            let children =
+                before.iter().filter(|one| was_there && one.parent == parent.pid && one.pid != own);
+            let new: Vec<_> = children
+                .filter(|child| !family.iter().any(|one| one.process.pid == child.pid))
+                .filter_map(|child| Held::of(child.pid).filter(|one| one.process.is_same(child)))
+                .collect();
             family.extend(new);
             at += 1;
         }
-        let held: Vec<OwnedFd> = family.iter().filter_map(|&pid| pidfd::open(pid).ok()).collect();
-        if held.is_empty() {
-            return;
-        }
-        held.iter().for_each(|process| drop(pidfd::signal(process, libc::SIGKILL)));
-        for process in &held {
-            await_end(process, KILLED);
+        family.iter().for_each(|one| one.signal(libc::SIGKILL));
+        for one in &family {
+            await_end(&one.held, KILLED);
         }
     }
-}
-
-/// Processes with `token` in their command lines, except this one. Zombies have no command line.
-pub fn bearing(token: &str) -> Vec<Process> {
-    let own = std::process::id() as i32;
-    let bears = |process: &Process| {
-        let line = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
-        line.windows(token.len()).any(|window| window == token.as_bytes())
-    };
-    all().filter(|process| process.pid != own && bears(process)).collect()
 }
 
 /// How long a killed process may take to end.
@@ -166,6 +202,11 @@ pub(crate) fn now() -> u64 {
 }
 
 impl Process {
+    /// Whether this is the same process, since an id may have been reused.
+    fn is_same(&self, other: &Process) -> bool {
+        (self.pid, self.start_ticks) == (other.pid, other.start_ticks)
+    }
+
     /// When it started, in clock ticks after boot; together with the id it is unique.
     pub fn started(&self) -> u64 {
         self.start_ticks

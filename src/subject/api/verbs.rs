@@ -60,7 +60,7 @@ impl OfApi<'_> {
     /// wait five minutes in case a client asks again how such a process ended.
     fn end_monitors(&self) {
         for monitor in self.api.engine.about.facts.components.iter().filter(|one| one.role == "monitor") {
-            process::kill_clients(monitor.path.as_ref(), &self.draft.name);
+            process::kill_clients(monitor.path.as_ref(), &self.draft.name, None);
         }
     }
 }

@@ -113,7 +113,7 @@ fn end_stray_shim(name: &str) {
     let shims = process::named(&["containerd-shim"]);
     let programs: BTreeSet<_> = shims.into_iter().filter_map(|shim| shim.executable).collect();
     for program in programs {
-        process::kill_clients(&program, name);
+        process::kill_clients(&program, name, None);
     }
 }
 
