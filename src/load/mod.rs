@@ -27,6 +27,7 @@ use crate::outcome::{Failure, FailureClass};
 use crate::sys::{clock, limits};
 use crate::units::Nanos;
 
+pub use protocol::Key;
 pub use target::{Target, Whose};
 
 /// How a side waits for bytes.

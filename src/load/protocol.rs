@@ -17,6 +17,23 @@ pub const LONGEST: u64 = 1 << 20;
 /// The unit of streams, each of which is compared with what it must be.
 pub const CHUNK: usize = 128 << 10;
 
+/// What a request begins with: the greeting, or what only the server and its clients know. A server that others of the network can
+/// reach serves only requests with its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key([u8; 8]);
+
+impl Default for Key {
+    fn default() -> Key {
+        Key(GREETING)
+    }
+}
+
+impl From<u64> for Key {
+    fn from(secret: u64) -> Key {
+        Key(secret.to_le_bytes())
+    }
+}
+
 /// A client's request for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
@@ -31,7 +48,7 @@ pub enum Wish {
 
 impl Wish {
     /// As bytes.
-    pub fn request(self) -> [u8; REQUEST] {
+    pub fn request(self, key: Key) -> [u8; REQUEST] {
         let words = match self {
             Wish::Trips { size, receive: Receive::Blocking } => [0, size, 0],
             Wish::Trips { size, receive: Receive::Busy } => [0, size, 1],
@@ -39,14 +56,17 @@ impl Wish {
             Wish::Down { bytes, seed } => [2, bytes, seed],
         };
         let mut request = [0; REQUEST];
-        let all = [GREETING].into_iter().chain(words.map(u64::to_le_bytes));
+        let all = [key.0].into_iter().chain(words.map(u64::to_le_bytes));
         request.chunks_exact_mut(8).zip(all).for_each(|(place, word)| place.copy_from_slice(&word));
         request
     }
 
-    /// The wish in a request; none if the bytes are not one.
-    pub fn of(request: &[u8]) -> Option<Wish> {
-        let ([GREETING, words @ ..], []) = request.as_chunks::<8>() else { return None };
+    /// The wish in a request; none if the bytes are not one with this key.
+    pub fn of(request: &[u8], key: Key) -> Option<Wish> {
+        let ([known, words @ ..], []) = request.as_chunks::<8>() else { return None };
+        if *known != key.0 {
+            return None;
+        }
         let words: &[[u8; 8]; 3] = words.try_into().ok()?;
         match words.map(u64::from_le_bytes) {
             [0, size @ 1..=LONGEST, 0] => Some(Wish::Trips { size, receive: Receive::Blocking }),
@@ -202,13 +222,20 @@ mod tests {
             Wish::Up { bytes: 1 << 30, seed: 7 },
             Wish::Down { bytes: 0, seed: u64::MAX },
         ] {
-            assert_eq!(Wish::of(&wish.request()), Some(wish));
+            for key in [Key::default(), Key::from(7)] {
+                assert_eq!(Wish::of(&wish.request(key), key), Some(wish));
+            }
+            assert_eq!(Wish::of(&wish.request(Key::default()), Key::from(7)), None);
         }
-        let damaged = Wish::Up { bytes: 1, seed: 1 }.request();
-        assert_eq!(Wish::of(&damaged[..31]), None);
-        assert_eq!(Wish::of(&[damaged.as_slice(), &[0; 8]].concat()), None);
-        assert_eq!(Wish::of(&[0; REQUEST]), None);
-        assert_eq!(Wish::of(&Wish::Trips { size: LONGEST + 1, receive: Receive::Busy }.request()), None);
+        let key = Key::default();
+        let damaged = Wish::Up { bytes: 1, seed: 1 }.request(key);
+        assert_eq!(Wish::of(&damaged[..31], key), None);
+        assert_eq!(Wish::of(&[damaged.as_slice(), &[0; 8]].concat(), key), None);
+        assert_eq!(Wish::of(&[0; REQUEST], key), None);
+        assert_eq!(
+            Wish::of(&Wish::Trips { size: LONGEST + 1, receive: Receive::Busy }.request(key), key),
+            None
+        );
     }
 
     /// The bytes of a stream, and what its receiver finds.

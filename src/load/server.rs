@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
-use super::protocol::{Content, GREETING, REQUEST, Wish};
+use super::protocol::{Content, GREETING, Key, REQUEST, Wish};
 use super::trips::LONGEST_DATAGRAM;
 use super::{Receive, failure};
 use crate::outcome::Failure;
@@ -61,17 +61,17 @@ impl Server {
         }
     }
 
-    /// Serves until the socket fails; returns the error.
-    pub fn serve(self) -> io::Error {
+    /// Serves requests with this key until the socket fails; returns the error.
+    pub fn serve(self, key: Key) -> io::Error {
         // As many connections as are allowed; the clients know how many they need.
         limits::raise_open_files(limits::open_files());
         match self {
             Server::Tcp(listener) => {
                 let free = AtomicUsize::new(0);
-                thread::scope(|scope| attend(scope, &listener, &free))
+                thread::scope(|scope| attend(scope, &listener, &free, key))
             }
             Server::Udp(socket) => {
-                let Err(error) = echo_datagrams(&socket);
+                let Err(error) = echo_datagrams(&socket, key);
                 error
             }
         }
@@ -112,31 +112,36 @@ pub(super) fn listener(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Accepts and serves one connection after the other. The last free thread starts another one before it
 /// serves.
-fn attend<'s>(scope: &'s Scope<'s, '_>, listener: &'s TcpListener, free: &'s AtomicUsize) -> io::Error {
+fn attend<'s>(
+    scope: &'s Scope<'s, '_>,
+    listener: &'s TcpListener,
+    free: &'s AtomicUsize,
+    key: Key,
+) -> io::Error {
     loop {
         free.fetch_add(1, Ordering::Relaxed);
         let accepted = accepted(listener);
         if free.fetch_sub(1, Ordering::Relaxed) == 1 {
             // If there can be no more threads, connections wait for their turn.
-            let _ = thread::Builder::new().spawn_scoped(scope, move || attend(scope, listener, free));
+            let _ = thread::Builder::new().spawn_scoped(scope, move || attend(scope, listener, free, key));
         }
         match accepted {
             // A client that goes away ends its own connection only.
-            Ok(Some(stream)) => drop(serve(stream)),
+            Ok(Some(stream)) => drop(serve(stream, key)),
             Ok(None) => {}
             Err(error) => return error,
         }
     }
 }
 
-fn serve(mut stream: TcpStream) -> io::Result<()> {
+fn serve(mut stream: TcpStream, key: Key) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.write_all(&GREETING)?;
     let mut request = [0; REQUEST];
     stream.read_exact(&mut request)?;
-    match Wish::of(&request).ok_or(io::ErrorKind::InvalidData)? {
+    match Wish::of(&request, key).ok_or(io::ErrorKind::InvalidData)? {
         Wish::Trips { size, receive } => echo(&mut stream, size as usize, receive),
         Wish::Down { bytes, seed } => Content::of(seed).send(&mut stream, bytes),
         Wish::Up { bytes, seed } => {
@@ -157,8 +162,10 @@ fn echo(stream: &mut TcpStream, size: usize, receive: Receive) -> io::Result<()>
     }
 }
 
-/// Echoes each datagram; a request is greeted instead, and says how to wait for those that follow.
-fn echo_datagrams(socket: &UdpSocket) -> io::Result<std::convert::Infallible> {
+/// Echoes each datagram of the client whose request came last; a request is greeted instead, and says how to wait for those that
+/// follow. To others nothing is sent: they could have written any sender into their datagrams.
+fn echo_datagrams(socket: &UdpSocket, key: Key) -> io::Result<std::convert::Infallible> {
+    let mut client = None;
     let mut receive = Receive::Blocking;
     let mut datagram = vec![0; LONGEST_DATAGRAM + 1];
     let wait_like = |asked: Receive, receive: &mut Receive| {
@@ -173,11 +180,13 @@ fn echo_datagrams(socket: &UdpSocket) -> io::Result<std::convert::Infallible> {
             }
             received => received?,
         };
-        let bytes = match Wish::of(&datagram[..length]) {
+        let bytes = match Wish::of(&datagram[..length], key) {
             Some(Wish::Trips { receive: asked, .. }) => {
                 wait_like(asked, &mut receive)?;
+                client = Some(from);
                 &GREETING[..]
             }
+            _ if client != Some(from) => continue,
             _ => &datagram[..length],
         };
         // The next client may be reachable.

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::sync::RwLock;
 use std::thread;
 
-use super::protocol::{Content, Received, Wish, be_greeted};
+use super::protocol::{Content, Key, Received, Wish, be_greeted};
 use super::{Target, allow_files, connected, failure};
 use crate::outcome::{Failure, FailureClass};
 use crate::sys::clock;
@@ -61,8 +61,8 @@ pub fn streams(
         let closed = gate.write();
         let begin = |(number, stream): (usize, TcpStream)| {
             let own = bytes / count + u64::from((number as u64) < bytes % count);
-            let (gate, seed) = (&gate, seed.wrapping_add(number as u64));
-            thread::Builder::new().spawn_scoped(scope, move || one(stream, direction, own, seed, gate))
+            let (gate, seed, key) = (&gate, seed.wrapping_add(number as u64), target.key);
+            thread::Builder::new().spawn_scoped(scope, move || one((stream, key), direction, own, seed, gate))
         };
         let threads: Vec<_> = opened.into_iter().enumerate().map(begin).collect::<io::Result<_>>()?;
         drop(closed);
@@ -79,7 +79,7 @@ pub fn streams(
 }
 
 fn one(
-    mut stream: TcpStream,
+    (mut stream, key): (TcpStream, Key),
     direction: Direction,
     bytes: u64,
     seed: u64,
@@ -90,7 +90,7 @@ fn one(
     let began = clock::now();
     let received = match direction {
         Direction::Up => {
-            stream.write_all(&Wish::Up { bytes, seed }.request())?;
+            stream.write_all(&Wish::Up { bytes, seed }.request(key))?;
             content.send(&mut stream, bytes)?;
             let mut receipt = [0; 16];
             stream.read_exact(&mut receipt)?;
@@ -98,7 +98,7 @@ fn one(
             Received { bytes: bytes.expect("eight bytes"), wrong: wrong.expect("eight bytes") }
         }
         Direction::Down => {
-            stream.write_all(&Wish::Down { bytes, seed }.request())?;
+            stream.write_all(&Wish::Down { bytes, seed }.request(key))?;
             content.receive(&mut stream, bytes)?
         }
     };

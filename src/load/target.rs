@@ -4,6 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use super::protocol::Key;
 use crate::outcome::{Failure, FailureClass, OrEnvironment};
 use crate::sys::route::{self, Way};
 
@@ -17,6 +18,8 @@ pub struct Target {
     pub address: SocketAddr,
     /// How long to wait for it in one call.
     pub patience: Duration,
+    /// What its requests begin with.
+    pub key: Key,
 }
 
 /// Whose a target may be.
@@ -41,7 +44,7 @@ impl Target {
             let reason = format!("`{address}` is neither this machine nor a container of it");
             return Err(Failure::new(FailureClass::Permission, reason));
         }
-        Ok(Target { address, patience: PATIENCE })
+        Ok(Target { address, patience: PATIENCE, key: Key::default() })
     }
 }
 

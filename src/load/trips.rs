@@ -47,7 +47,7 @@ pub fn tcp(target: &Target, size: usize, limit: Limit, receive: Receive) -> Resu
     let failed = |error: io::Error| failure(target.address, &error);
     let mut stream = connected(target).map_err(failed)?;
     be_greeted(&mut stream).map_err(failed)?;
-    stream.write_all(&Wish::Trips { size: size as u64, receive }.request()).map_err(failed)?;
+    stream.write_all(&Wish::Trips { size: size as u64, receive }.request(target.key)).map_err(failed)?;
     stream.set_nonblocking(receive == Receive::Busy).map_err(failed)?;
     measured(target.address, size, limit, |sent, back| {
         receive.send_all(target.patience, &mut stream, sent)?;
@@ -110,7 +110,7 @@ fn introduced(target: &Target, size: usize, receive: Receive) -> io::Result<UdpS
     let socket = UdpSocket::bind(any)?;
     socket.connect(target.address)?;
     socket.set_read_timeout(Some(LOST_AFTER.min(target.patience)))?;
-    let request = Wish::Trips { size: size as u64, receive }.request();
+    let request = Wish::Trips { size: size as u64, receive }.request(target.key);
     let began = clock::now();
     let mut said = [0; 64];
     loop {

@@ -4,6 +4,8 @@
 //!
 //! Deliberately absent: what is sent (the probe's work `network`), and what it means.
 
+use std::fs::File;
+use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::treatment::Network;
@@ -105,6 +107,8 @@ pub struct Pair<'a> {
     served: Vec<(End, Server, SocketAddr)>,
     /// The port of a user's program.
     program: Option<u16>,
+    /// What only server and clients know: a published port can be reached by others.
+    key: String,
     /// Goes after the containers.
     network: Option<Held<Made>>,
     /// The CPUs of server and client.
@@ -164,6 +168,14 @@ pub(super) fn cpus() -> Result<[usize; 2], Failure> {
     Ok([cpus.first(), cpus.last()].map(|cpu| cpu.copied().unwrap_or(0)))
 }
 
+/// A random key as an option of an order.
+fn key() -> Result<String, Failure> {
+    let mut bytes = [0; 8];
+    let random = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
+    random.or_environment("cannot read `/dev/urandom`")?;
+    Ok(format!("key={}", u64::from_le_bytes(bytes)))
+}
+
 /// The fact about these CPUs.
 pub(super) fn pinned([server, client]: [usize; 2]) -> (&'static str, String) {
     ("pinned", format!("server to CPU {server}, client to CPU {client}"))
@@ -213,6 +225,7 @@ impl<'a> Pair<'a> {
             server,
             served: Vec::new(),
             program: addition.port,
+            key: key()?,
             network,
             cpus,
             helping,
@@ -276,7 +289,8 @@ impl<'a> Pair<'a> {
         let listen_at = listen.to_string();
         let (kind, options) =
             server.split_first().ok_or_else(|| Failure::environment("no server is named"))?;
-        let words = ["serve", kind, &listen_at].into_iter().chain(options.iter().map(String::as_str));
+        let words = ["serve", kind, &listen_at, &self.key].into_iter();
+        let words = words.chain(options.iter().map(String::as_str));
         let answer = self.server.ask(&order(&words.collect::<Vec<_>>(), self.cpus[0], Nanos(0)))?;
         let port = u16::try_from(result(&answer.done, "port")?).or_environment("cannot read a port")?;
         self.reached(port)
@@ -344,7 +358,10 @@ impl<'a> Pair<'a> {
 
     /// Has the client carry out an order of the work `network` that takes this long.
     pub fn ask(&mut self, words: &[&str], takes: Nanos) -> Result<Answer, Abort> {
-        let order = order(words, self.cpus[1], takes);
+        let is_users = self.service == Service::Http && self.program.is_some();
+        let key = (!is_users).then_some(self.key.as_str());
+        let words: Vec<&str> = words.iter().copied().chain(key).collect();
+        let order = order(&words, self.cpus[1], takes);
         self.client().ask(&order)
     }
 

@@ -319,7 +319,7 @@ mod tests {
         all.into_iter().map(|one| one.pid).collect()
     }
 
-    /// The grandchild sleeps before its program, and has ended however the child ended when this returns.
+    /// The grandchild sleeps before its program, and its parent is killed meanwhile.
     #[test]
     fn a_grandchild_whose_parent_was_killed_does_not_outlive_the_memory_it_uses() {
         let within = |nanos: u64| {

@@ -2,5 +2,6 @@
 
 mod channel;
 mod inherited;
+mod published;
 mod state;
 mod working;

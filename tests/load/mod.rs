@@ -12,7 +12,7 @@ use std::time::Duration;
 use dunnage::load::server::{Protocol, Server};
 use dunnage::load::streams::{Direction, Streams, streams};
 use dunnage::load::trips::{self, Trips};
-use dunnage::load::{Limit, Receive, Target, Whose, connects};
+use dunnage::load::{Key, Limit, Receive, Target, Whose, connects};
 use dunnage::outcome::{Distribution, Failure, FailureClass};
 use dunnage::units::Nanos;
 
@@ -22,7 +22,7 @@ use crate::proxy;
 fn served(protocol: Protocol, address: &str) -> SocketAddr {
     let server = Server::bind(protocol, address.parse().unwrap()).unwrap();
     let address = server.address().unwrap();
-    thread::spawn(|| server.serve());
+    thread::spawn(|| server.serve(Key::default()));
     address
 }
 

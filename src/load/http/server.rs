@@ -48,6 +48,8 @@ pub struct Settings {
     pub connections: usize,
     /// Where `/disk-io` writes; none means that there is no such path.
     pub directory: Option<PathBuf>,
+    /// The first part of all paths, if only those who know it are served.
+    pub key: Option<String>,
     /// How much it writes.
     pub bytes: usize,
     /// Whether the file is synced before it is read back.
@@ -64,6 +66,7 @@ impl Default for Settings {
             workers: None,
             connections: usize::MAX,
             directory: None,
+            key: None,
             bytes: 1 << 20,
             sync: false,
             hashes: 100_000,
@@ -284,7 +287,11 @@ impl Paths {
         if stall > 0 {
             thread::sleep(Duration::from_nanos(stall));
         }
-        match (request.method, request.path) {
+        let path = match &self.settings.key {
+            Some(key) => request.path.strip_prefix('/').and_then(|path| path.strip_prefix(key.as_str())),
+            None => Some(request.path),
+        };
+        match (request.method, path.unwrap_or_default()) {
             ("GET", "/network") => (OK, GREETING.into()),
             ("GET", "/cpu") => (OK, hashed(self.settings.hashes).into_bytes()),
             ("GET", "/disk-io") if self.settings.directory.is_some() => match self.written_and_read(disk) {

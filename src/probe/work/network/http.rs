@@ -17,6 +17,7 @@ pub fn server(asked: &Asked<'_>, address: SocketAddr) -> Result<Server, Failure>
         workers: count("workers")?,
         connections: count("connections")?.unwrap_or(usual.connections),
         directory: asked.option("directory").map(Into::into),
+        key: asked.option("key").map(str::to_owned),
         bytes: count("bytes")?.unwrap_or(usual.bytes),
         sync: asked.number_of("sync")?.is_some_and(|sync| sync > 0),
         hashes: asked.number_of("hashes")?.unwrap_or(usual.hashes),
@@ -29,7 +30,7 @@ pub fn load(asked: &Asked<'_>, report: &mut Report<'_, '_>) -> Result<(), Failur
     let target = asked.target(1)?;
     let status = asked.number_of("status")?.unwrap_or(200);
     let load = Load {
-        path: asked.word(2).to_owned(),
+        path: asked.option("key").map_or_else(String::new, |key| format!("/{key}")) + asked.word(2),
         connections: asked.number(3, "a number of connections")? as usize,
         threads: asked.number(4, "a number of threads")? as usize,
         limit: asked.limit(5)?,

@@ -18,7 +18,7 @@
 //! | `links INTERFACE…` | notes `mtu` and `offloads` of each |
 //!
 //! Times are in nanoseconds. Options follow in any order: `cpu=N` binds the server or the client to a CPU,
-//! `seed=N` chooses the bytes of streams, `patience=NANOS` is how long to wait for an answer, `mine` says that
+//! `key=N` is what only server and client know, and the server serves no requests without it, `seed=N` chooses the bytes of streams, `patience=NANOS` is how long to wait for an answer, `mine` says that
 //! the target is the user's own, `delay=NANOS` has a resolver wait before each answer, `file=PATH` has the
 //! resolver asked that this file names, which with `engine` must not be the given one, `name=NAME` has this name
 //! resolved, which has `address=ADDRESS`.
@@ -41,7 +41,7 @@ use std::time::Duration;
 use super::{Report, Words};
 use crate::load::server::{Protocol, Server};
 use crate::load::streams::{self, Direction};
-use crate::load::{Limit, Receive, Target, Whose, connects, trips};
+use crate::load::{Key, Limit, Receive, Target, Whose, connects, trips};
 use crate::outcome::{Failure, FailureClass, OrEnvironment};
 use crate::sys::{affinity, interface, own_time};
 use crate::units::Nanos;
@@ -137,7 +137,12 @@ impl<'a> Asked<'a> {
         let whose = if self.option("mine").is_some() { Whose::User } else { Whose::Run };
         let target = Target::new(self.word(index), whose)?;
         let patience = self.number_of("patience")?.map_or(target.patience, Duration::from_nanos);
-        Ok(Target { patience, ..target })
+        Ok(Target { patience, key: self.key()?, ..target })
+    }
+
+    /// What requests begin with.
+    fn key(&self) -> Result<Key, Failure> {
+        Ok(self.number_of("key")?.map(Key::from).unwrap_or_default())
     }
 
     /// The limit whose two numbers begin at this index.
@@ -185,8 +190,8 @@ fn serve(asked: &Asked<'_>, report: &mut Report<'_, '_>) -> Result<(), Failure> 
         return begin(asked, report, own, || drop(server.serve()));
     }
     let server = Server::bind(asked.protocol()?, address)?;
-    let own = server.address();
-    begin(asked, report, own, || drop(server.serve()))
+    let (own, key) = (server.address(), asked.key()?);
+    begin(asked, report, own, || drop(server.serve(key)))
 }
 
 /// Starts a server that listens at this address.
