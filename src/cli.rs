@@ -293,8 +293,9 @@ pub struct CommandOptions {
     /// Working directory of the command, inside the container.
     #[arg(long, value_name = "DIR")]
     pub workdir: Option<String>,
-    /// Environment variable for the command; repeatable.
-    #[arg(long, value_name = "NAME=VALUE")]
+    /// Environment variable for the command, whose value no result shows; `NAME` alone takes the value from dunnage's
+    /// environment, where other users cannot read it in the list of processes; repeatable.
+    #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<String>,
     /// Measure until the command, a service, is ready, then stop it: `log REGEX` waits for a matching line of output,
     /// `port N` for an open port inside, `exit` for the command's end [default: exit].

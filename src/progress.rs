@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::record::Row;
-use crate::report::text::clean;
+use crate::report::text::{clean, escaped, harmless};
 use crate::runner::Event;
 
 /// Where events go.
@@ -66,8 +66,8 @@ impl Progress {
     /// Prints a line that is not about an event, above the bar if there is one.
     pub fn tell(&self, line: String) {
         match self {
-            Progress::Bar(bar, _) => bar.println(line),
-            _ => drop(writeln!(std::io::stderr(), "{line}")),
+            Progress::Bar(bar, _) => bar.println(harmless(&line)),
+            _ => drop(writeln!(std::io::stderr(), "{}", harmless(&line))),
         }
     }
 
@@ -78,7 +78,7 @@ impl Progress {
         }
         let (Progress::Bar(_, told) | Progress::Lines { told, .. }) = self else { return };
         for (line, times) in told.0.values().filter(|(_, times)| *times > 1) {
-            let _ = writeln!(std::io::stderr(), "{times} times, first in {line}");
+            let _ = writeln!(std::io::stderr(), "{times} times, first in {}", harmless(line));
         }
     }
 }
@@ -117,11 +117,11 @@ fn failure_of(told: &mut Told, plan: &Plan, row: &Row<'_>) -> Option<String> {
 fn bar_event(bar: &ProgressBar, told: &mut Told, plan: &Plan, event: &Event<'_>) {
     match event {
         Event::RoundBegins { round } => bar.set_prefix(round_name(plan, *round)),
-        Event::CellBegins { cell, .. } => bar.set_message(cell_name(plan, *cell)),
+        Event::CellBegins { cell, .. } => bar.set_message(clean(&cell_name(plan, *cell))),
         Event::CellEnds(row) => {
             bar.inc(1);
             if let Some(line) = failure_of(told, plan, row) {
-                bar.println(line);
+                bar.println(harmless(&line));
             }
         }
         Event::RoundEnds { .. } => {}
@@ -140,7 +140,7 @@ fn line_event(began: &std::time::Instant, told: &mut Told, plan: &Plan, event: &
     };
     if let Some(line) = line {
         // If progress can no longer be written, measuring continues.
-        let _ = writeln!(std::io::stderr(), "{line}");
+        let _ = writeln!(std::io::stderr(), "{}", harmless(&line));
     }
 }
 
@@ -188,6 +188,6 @@ fn json_event(plan: &Plan, event: &Event<'_>) -> Result<()> {
         }
     };
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{line}")?;
+    writeln!(out, "{}", escaped(&line.to_string()))?;
     Ok(out.flush()?)
 }

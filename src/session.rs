@@ -1,15 +1,14 @@
 //! Prepares a run: finds its state directory, clears leftovers of killed runs, makes the image, finds the subjects and tries
 //! each of them before planning.
 
+mod place;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use crate::exit::{stopped_early, usage};
-use crate::host::checks::storage;
 use crate::host::facts;
-use crate::image::{Digest, EXECUTABLE, Image};
 use crate::outcome::Abort;
 use crate::plan::{Entry, Ladder, Layer, Plan};
 use crate::probe::message::NOTHING;
@@ -17,12 +16,15 @@ use crate::record::{Environment, FilterFacts, SubjectFacts, Timer};
 use crate::report::text::{in_shell, meant};
 use crate::resource;
 use crate::runner::Tried;
-use crate::subject::context::{self, CHOOSE_STATE};
-use crate::subject::{self, Cause, Launch, Place, RunContext, Spec, Subject, Unavailable, roots};
+use crate::subject::context::CHOOSE_STATE;
+use crate::subject::{self, Cause, Launch, RunContext, Spec, Subject, Unavailable, roots};
 use crate::sweep;
+use crate::sys::clock;
 use crate::sys::signals::Interrupts;
-use crate::sys::{clock, place as directory};
 use crate::units::{Nanos, Stamp};
+use crate::variables::without_values;
+
+pub use self::place::{own_digest, place, place_in, place_without_image};
 
 /// A run being prepared and carried out. When it is dropped, its subjects go before the context that they use.
 pub struct Session {
@@ -117,56 +119,6 @@ pub fn random_seed() -> Result<u64> {
     Ok(u64::from_str_radix(&run_name()?, 16)?)
 }
 
-/// The state directory by its path without links, made if needed; an error if another user could change it.
-fn state() -> Result<PathBuf> {
-    let state = context::state_directory()?;
-    directory::verified(&state)
-        .with_context(|| format!("cannot use the state directory `{}`{CHOOSE_STATE}", state.display()))
-}
-
-/// Where this process keeps its files, without the image: enough to look for leftovers and remove them, even on a full disk.
-pub fn place_without_image() -> Result<Place> {
-    Ok(Place {
-        state: state()?,
-        executable: std::env::current_exe().context("cannot find dunnage's own executable")?,
-        rootfs: PathBuf::new(),
-        reference: String::new(),
-        digest: String::new(),
-    })
-}
-
-/// Where this process keeps its files, with the image in it.
-pub fn place() -> Result<Place> {
-    let state = state()?;
-    let own = std::fs::read("/proc/self/exe").context("cannot read `/proc/self/exe`")?;
-    place_in(&state, &own).with_context(|| {
-        format!(
-            "cannot unpack the image in the state directory `{}`{CHOOSE_STATE}, with {} MiB free",
-            state.display(),
-            storage::NEEDED_BYTES >> 20
-        )
-    })
-}
-
-/// The hash of this executable, which identifies a run's probe.
-pub fn own_digest() -> Result<String> {
-    let own = std::fs::File::open("/proc/self/exe").and_then(|mut own| Digest::of_reader(&mut own));
-    Ok(own.context("cannot read `/proc/self/exe`")?.hex())
-}
-
-/// A state directory with an image of this executable in it.
-pub fn place_in(state: &Path, executable: &[u8]) -> Result<Place> {
-    let image = Image::small(executable);
-    let rootfs = image.unpack(state, &|| (), &|| true)?;
-    Ok(Place {
-        state: state.to_owned(),
-        executable: rootfs.join(EXECUTABLE.trim_start_matches('/')),
-        rootfs,
-        reference: image.reference.clone(),
-        digest: image.executable_digest.hex(),
-    })
-}
-
 /// The subjects of a run without `-s`.
 pub fn default_subjects() -> Vec<Wanted> {
     let mut wanted = Vec::new();
@@ -244,7 +196,7 @@ impl Session {
     pub fn begin(seed: u64, leftovers: Leftovers, tell: fn(&str)) -> Result<Session> {
         let began = clock::now();
         let interrupts = Interrupts::install().context("cannot collect signals")?;
-        let place = place()?;
+        let place = place(&interrupts)?;
         wait_for_sweep(&interrupts, tell)?;
         if leftovers == Leftovers::Removed {
             sweep::abandoned(&place)?.iter().for_each(|line| tell(line));
@@ -364,7 +316,7 @@ impl Session {
             run: run.id.clone(),
             host: facts::host_name().unwrap_or_default(),
             started: jiff::Timestamp::now().to_string(),
-            command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            command: without_values(std::env::args_os(), &run.variables),
             asked: Vec::new(),
             tags: BTreeMap::new(),
             machine: facts::told(&run.place.state),

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use crate::resource::journal::{self, Abandoned};
-use crate::resource::{self, Found, Goes, Kind, Look, Record, Scope};
+use crate::resource::{self, Found, Goes, Kind, Look, Record, Scope, orphan};
 use crate::subject::{self, Broom, Place, context};
 use crate::sys::remains::{self, Tokens};
 
@@ -21,6 +21,14 @@ fn clear_all(place: &Place, kinds: &[&Kind]) -> Result<Vec<String>> {
     let mut told = Vec::new();
     for dead in journal::abandoned(&resource::journals(&place.state))? {
         told.extend(clear(place, kinds, dead)?);
+    }
+    for run in orphan::runs(&place.state) {
+        let what = format!("what run {run} left, whose journal is lost");
+        match orphan::remove(place, &run) {
+            Ok(Found::Yes) => told.push(format!("removed {what}")),
+            Ok(Found::No) => {}
+            Err(why) => told.push(format!("could not remove {what}: {why}")),
+        }
     }
     Ok(told)
 }
@@ -40,6 +48,8 @@ fn would_clear(place: &Place) -> Result<Vec<String>> {
             there.map(|record| format!("would remove {} of run {run}", resource::shown(&kinds, record))),
         );
     }
+    let lost = orphan::runs(&place.state).into_iter();
+    told.extend(lost.map(|run| format!("would remove what run {run} left, whose journal is lost")));
     Ok(told)
 }
 
@@ -123,7 +133,7 @@ pub fn everything(place: &Place, mut broom: Broom) -> Result<Vec<String>> {
     }
     let images = place.state.join("images");
     if images.exists() {
-        let remove = || std::fs::remove_dir_all(&images).map(|()| Found::Yes);
+        let remove = || resource::remove_tree(&images);
         told.extend(broom.take(format!("`{}`", images.display()), remove));
     }
     if broom.dry {
@@ -151,6 +161,7 @@ fn user_of_images(state: &Path, broom: Broom) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resource::Keeps;
 
     #[test]
     fn what_stays_for_one_reason_is_told_in_one_line() {
@@ -167,6 +178,7 @@ mod tests {
     static FILE: Kind = Kind {
         name: "file",
         goes: Goes::AfterClients,
+        keeps: Keeps::Process,
         shown: |record| format!("the file `{}`", record.id),
         look: |record, scope| {
             let path = Path::new(&record.id);
@@ -185,6 +197,7 @@ mod tests {
         let path = |name: &str| state.path().join(name);
         let place = Place {
             state: state.path().to_owned(),
+            id: String::new(),
             executable: path("x"),
             rootfs: path("y"),
             reference: String::new(),
@@ -196,7 +209,9 @@ mod tests {
         let files = ["runs/ab/there", "runs/ab/not-made", "foreign"].map(&path);
         std::fs::write(&files[0], "").unwrap();
         for file in &files {
-            let _ = journal.note(Record::new(&FILE, file.to_string_lossy()).with("colour", "red")).unwrap();
+            let _ = journal
+                .note(Record::new(&FILE, file.to_string_lossy()).with("colour", "red"), Keeps::Process)
+                .unwrap();
         }
         drop(journal);
         let unknown = clear_all(&place, &[]).unwrap();

@@ -21,7 +21,7 @@ cd "$BIND"; export DUNNAGE_STATE="$BIND/state"
 ./dunnage doctor --format json > doctor
 { ls state/journal; grep -F "$DUNNAGE_STATE" /proc/self/mounts
 for engine in docker podman; do
-    $engine ps --all --quiet --filter "label=dunnage.state=$DUNNAGE_STATE"
+    $engine ps --all --quiet --filter "label=dunnage.state=$(cat "$DUNNAGE_STATE/id")"
 done; } > left
 ./dunnage sweep > swept; echo $? > sweep.code
 "#;

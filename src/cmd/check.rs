@@ -15,18 +15,16 @@ use crate::subject::by_cause;
 /// Runs the verb. The exit code is 0 if every cell gave a sample under the requested treatment, or is a price that this
 /// machine lacks; otherwise it is 1.
 pub fn run(selection: &Selection) -> Result<i32> {
-    use std::io::Write;
     let asked = request::asked(selection)?;
     let mut session = asked.session(Leftovers::Removed)?;
-    let out = &mut std::io::stdout().lock();
     for told in by_cause(&session.found.unavailable) {
-        writeln!(out, "{:<13} {}: {}", "unavailable", told.names, told.reason)?;
+        super::say(&format!("{:<13} {}: {}", "unavailable", told.names, told.reason))?;
         for remedy in told.remedies {
-            writeln!(out, "{:<13} remedy: {remedy}", "")?;
+            super::say(&format!("{:<13} remedy: {remedy}", ""))?;
         }
     }
     for (what, why) in &asked.lacking {
-        writeln!(out, "{:<13} {what}: {why}", "lacking")?;
+        super::say(&format!("{:<13} {what}: {why}", "lacking"))?;
     }
     let mut is_fine = !asked.named || session.found.unavailable.is_empty();
     request::plan(&asked, &session.found)?;
@@ -43,18 +41,18 @@ pub fn run(selection: &Selection) -> Result<i32> {
             Ok(sample) => {
                 let facts: Vec<_> =
                     sample.treatment.iter().map(|(name, fact)| format!("{name}={fact}")).collect();
-                writeln!(out, "{:<13} {name}", "ok")?;
+                super::say(&format!("{:<13} {name}", "ok"))?;
                 if !facts.is_empty() {
-                    writeln!(out, "{:<13} {}", "", facts.join(" "))?;
+                    super::say(&format!("{:<13} {}", "", facts.join(" ")))?;
                 }
             }
             // A piece that this kernel lacks, or that needs other privileges, is only one line of a price list.
             Err(Abort::Failed(failure)) if !cell.asks().decides() && is_lacking(&failure) => {
-                writeln!(out, "{:<13} {name}: {}", "lacking", clean(&failure.in_short()))?;
+                super::say(&format!("{:<13} {name}: {}", "lacking", clean(&failure.in_short())))?;
             }
             Err(Abort::Failed(failure)) => {
                 is_fine = false;
-                writeln!(out, "{:<13} {name}: {}", "failed", clean(&failure.in_short()))?;
+                super::say(&format!("{:<13} {name}: {}", "failed", clean(&failure.in_short())))?;
             }
             Err(Abort::Interrupted) => return Ok(exit::INTERRUPTED),
         }

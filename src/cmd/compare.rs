@@ -1,5 +1,6 @@
 //! `dunnage compare`: compares old runs with new ones.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -8,9 +9,10 @@ use super::show::{self, Output, show};
 use crate::cli::Compare;
 use crate::compare::{self, Comparison, Experiment, Line, Run, sentence};
 use crate::exit::{self, usage};
-use crate::record::{self, Recorded};
-use crate::report::text::listed;
+use crate::record::{self, Recorded, resumable};
+use crate::report::text::{listed, quoted};
 use crate::units::{counted, parse_percent};
+use crate::variables::{self, Variables};
 use crate::verdict::{self, Quality};
 
 /// Runs the verb.
@@ -20,12 +22,13 @@ pub fn run(options: &Compare) -> Result<i32> {
     let [old, new] = sides(options)?.map(loaded);
     let [(old, own), (new, others)] = [old?, new?];
     let own = [own, others].concat();
-    let Some(comparison) = compare::compare(&runs_of(&old), &runs_of(&new)) else {
+    let Some(mut comparison) = compare::compare(&runs_of(&old), &runs_of(&new)) else {
         bail!(
             "the old and the new side have no cell in common\n\nhint: a cell is an experiment, a setting and a subject's label; \
              `dunnage report` shows those of each run"
         );
     };
+    comparison.notices.extend(on_variables(&old, &new));
     let place = options.runs.first().map_or(Path::new("."), PathBuf::as_path);
     let output = Output { file: options.output.as_deref(), runs: &own, extent: options.extent.into() };
     show(&comparison, &options.format, place, output)?;
@@ -59,6 +62,35 @@ fn outcome(comparison: &Comparison, fail_on: Option<f64>) -> Result<i32> {
     super::tell(&format!("no regression found{told}"));
     tell_uncorrected(comparison);
     Ok(exit::FINE)
+}
+
+/// Whether variables of the command have the same values on both sides. The values themselves are not shown.
+fn on_variables(old: &[Loaded], new: &[Loaded]) -> Vec<String> {
+    let named = |(_, run, _): &Loaded| {
+        let cells = run.plan.cells.iter();
+        cells.filter_map(|cell| cell.setting.get(variables::KEY)).collect::<BTreeSet<_>>()
+    };
+    let all: Vec<(BTreeSet<&str>, Option<Variables>)> =
+        old.iter().chain(new).map(|run| (named(run), resumable::variables(Path::new(&run.0)))).collect();
+    let names: BTreeSet<&str> = all.iter().flat_map(|(names, _)| names).copied().collect();
+    let told = |names: &str| {
+        let own = all.iter().filter(|(known, _)| known.contains(names));
+        let values: Vec<_> =
+            own.map(|(_, known)| known.as_ref().and_then(|known| known.named(names))).collect();
+        let shown = quoted(names.split(' '));
+        if values.len() < 2 {
+            None
+        } else if values.contains(&None) {
+            Some(format!(
+                "it is not known whether {shown} had the same values: only the user who measured can compare them, and no pack has them"
+            ))
+        } else if values.iter().any(|one| *one != values[0]) {
+            Some(format!("not comparable: the values of {shown} differ, so a change may come from that"))
+        } else {
+            Some(format!("the values of {shown} are equal"))
+        }
+    };
+    names.into_iter().filter_map(told).collect()
 }
 
 /// Reports that the verdict includes changes of the machine.

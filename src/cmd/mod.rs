@@ -30,6 +30,7 @@ use clap::Parser;
 
 use crate::cli::{self, Cli, Command};
 use crate::exit;
+use crate::report::text::harmless;
 use show::Output;
 
 /// Runs the command line and returns the exit code.
@@ -101,14 +102,6 @@ fn with_hints_last(error: &anyhow::Error) -> String {
     causes.join(": ") + &hints.map(|hint| format!("{HINT}{hint}")).collect::<String>()
 }
 
-/// Messages quote input, which must not send control sequences to the terminal or change the writing direction.
-fn without_controls(text: &str) -> String {
-    let turns =
-        |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}');
-    let is_bad = |c: char| c.is_control() && c != '\n' || turns(c);
-    text.chars().map(|c| if is_bad(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
-}
-
 /// A reader that closes the pipe early is not an error.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     is_of_kind(error, ErrorKind::BrokenPipe)
@@ -119,7 +112,12 @@ fn is_of_kind(error: &anyhow::Error, wanted: ErrorKind) -> bool {
     kinds.map(io::Error::kind).any(|kind| kind == wanted)
 }
 
+/// Prints a line of the result to standard output. It may quote what engines said.
+fn say(line: &str) -> io::Result<()> {
+    writeln!(io::stdout(), "{}", harmless(line))
+}
+
 /// Prints a message for the user to standard error. File names in it may contain anything.
 fn tell(line: &str) {
-    let _ = writeln!(io::stderr(), "{}", without_controls(line));
+    let _ = writeln!(io::stderr(), "{}", harmless(line));
 }

@@ -10,7 +10,8 @@ use super::tell;
 use crate::cli;
 use crate::exit::{self, usage};
 use crate::host::private::Private;
-use crate::record::pack::{self, Contents, Listed, Options, Present};
+use crate::record::Present;
+use crate::record::pack::{self, Contents, Listed, Options};
 use crate::report::text::{clean, in_shell, listed, shorten, wrap};
 use crate::units::{Unit, counted};
 

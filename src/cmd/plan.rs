@@ -14,6 +14,7 @@ use crate::document::{Block, Cell, Column, Document, Extent, Item, Look, Table, 
 use crate::exit::{self, usage};
 use crate::plan::{Factor, MOST_PRECISE_ROUNDS, PILOT_ROUNDS, PRECISE_TIME, Plan, Relation, Rounds};
 use crate::plan_file;
+use crate::record::{self, Present};
 use crate::report::text::{clean, confidence, in_shell, listed, percent};
 use crate::session::{Found, Leftovers};
 use crate::subject::by_cause;
@@ -34,8 +35,9 @@ pub fn run(options: &cli::Plan) -> Result<i32> {
     std::io::stdout().write_all(text.as_bytes())?;
     if let Some(path) = &options.write {
         let written = plan_file::write(&plan, &asked.request, &asked.tags, asked.variants);
-        std::fs::File::create_new(path)
-            .and_then(|mut file| file.write_all(written.as_bytes()))
+        record::part_of(path)
+            .and_then(|mut part| part.file().write_all(written.as_bytes()).map(|()| part))
+            .and_then(|part| part.persist(Present::Keep))
             .with_context(|| format!("cannot write the plan file `{}`", path.display()))?;
         super::tell(&format!(
             "wrote `{0}`; run it with `dunnage run --plan {0}`",

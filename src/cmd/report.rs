@@ -13,6 +13,7 @@ use crate::reference::{self, beside};
 use crate::report::text::{in_shell, quoted};
 use crate::report::{self, File, Rendering, Report};
 use crate::subject::spec::parse_duration;
+use crate::sys::directory::Directory;
 use crate::units::counted;
 use crate::verdict;
 
@@ -142,9 +143,9 @@ fn refuse_extras(format: &str, extras: Extras<'_>) -> Result<()> {
 /// Writes files into a directory, creating it if needed. Its other files are kept.
 fn write_files(run: &Path, directory: &Path, files: &[File]) -> Result<()> {
     let context = || format!("cannot write the report into `{}`", directory.display());
-    std::fs::create_dir_all(directory).with_context(context)?;
+    let made = Directory::make(directory).with_context(context)?;
     let is_ours = |name: &std::ffi::OsStr| files.iter().any(|file| name == std::ffi::OsStr::new(&file.name));
-    let there = std::fs::read_dir(directory).with_context(context)?.flatten();
+    let there = std::fs::read_dir(made.at("")).with_context(context)?.flatten();
     let others = there.filter(|entry| !is_ours(&entry.file_name())).count();
     if others > 0 {
         let what = counted(others, "file");
@@ -154,7 +155,7 @@ fn write_files(run: &Path, directory: &Path, files: &[File]) -> Result<()> {
     for file in files {
         let path = directory.join(&file.name);
         refuse_files_of_runs(&own, &path)?;
-        std::fs::write(&path, &file.bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
+        Output { file: Some(&path), ..Output::default() }.write(|out| Ok(out.write_all(&file.bytes)?))?;
     }
     Ok(())
 }

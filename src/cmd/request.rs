@@ -22,6 +22,7 @@ use crate::session::{self, Found, Leftovers, Session, Trial, Wanted};
 use crate::subject::{Unavailable, by_cause, context};
 use crate::sys::{filesystem, page_cache};
 use crate::units::{Nanos, counted};
+use crate::variables::Variables;
 
 /// How long a run without options takes, including trials but not the report: five minutes with it.
 const DEFAULT_TIME: Nanos = Nanos::from_millis(280_000);
@@ -50,6 +51,8 @@ pub struct Asked {
     pub minutes: i64,
     /// The run's labels.
     pub tags: Vec<(String, String)>,
+    /// The values of the command's variables.
+    pub variables: Variables,
     /// Whether experiments vary keys of the subjects.
     pub variants: Variants,
     /// The `--timeout` for a launch in seconds, if given.
@@ -76,6 +79,7 @@ impl Asked {
     pub fn session(&self, leftovers: Leftovers) -> Result<Session> {
         let mut session = Session::begin(self.request.seed, leftovers, super::tell)?;
         session.run.allowed = self.request.allowed;
+        session.run.variables = self.variables.clone();
         session.find(self.subjects.clone(), Trial::Twice)?;
         Ok(session)
     }
@@ -105,7 +109,8 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     }
     let mut own = typed(&selection.set);
     own.extend(command::settings(&selection.command, &experiments)?);
-    let pairs = key_by_key(own, &of_file);
+    let mut pairs = key_by_key(own, &of_file);
+    let variables = command::without_values(&mut pairs)?;
     let caches = if selection.drop_caches { Caches::Dropped } else { Caches::Kept };
     let mut chosen = words::settings(&pairs, &experiments, caches)?;
     command::mounts_are_there(&chosen)?;
@@ -158,7 +163,20 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
         trial: None,
     };
     let minutes = named_experiments.max(1) as i64;
-    Ok(Asked { request, without, lacking, subjects, named, quick, minutes, tags, variants, timeout, factors })
+    Ok(Asked {
+        request,
+        without,
+        lacking,
+        subjects,
+        named,
+        quick,
+        minutes,
+        tags,
+        variables,
+        variants,
+        timeout,
+        factors,
+    })
 }
 
 fn named(experiments: &[&'static str]) -> impl Iterator<Item = &'static Experiment> {

@@ -9,28 +9,23 @@ use super::run::conclude;
 use crate::cli::Outcome;
 use crate::exit::{nothing, usage};
 use crate::plan::Entry;
-use crate::record;
+use crate::record::{self, Recorded, resumable};
 use crate::session::{self, Leftovers, Origin, Session, Trial, Wanted};
-use crate::subject::Spec;
+use crate::subject::{Spec, context};
 
 /// Runs the verb. The interrupted round starts over, because half a round does not count.
 pub fn run(directory: &Path, outcome: Outcome) -> Result<i32> {
-    let recorded = record::load(directory)?;
     let shown = directory.display();
+    let recorded = record::load(directory)?;
     if let Some(origin) = &recorded.environment.origin {
         return Err(usage(format!(
             "cannot resume `{shown}`: it was imported from {}\n\nhint: start a new run with `dunnage run`",
             origin.format
         )));
     }
-    let plan = recorded.plan;
-    let first = recorded.contexts.iter().position(Option::is_none);
-    let Some(first) = first else {
+    if unfinished(&recorded).is_none() {
         super::tell(&format!("`{shown}` is complete"));
         return conclude(Ok(crate::runner::Ending::Complete), directory, outcome);
-    };
-    if plan.cells.iter().any(|cell| cell.setting.get("cache") == Some("cold")) {
-        super::request::may_empty_caches()?;
     }
     // Checked before the session unpacks this build's image over the other one's.
     if session::own_digest()? != recorded.environment.probe {
@@ -38,8 +33,16 @@ pub fn run(directory: &Path, outcome: Outcome) -> Result<i32> {
             "cannot resume `{shown}`: it was measured with another build of dunnage\n\nhint: resume it with the build that started it, or start a new run"
         );
     }
+    // Read once more, since the files may have been exchanged.
+    let (recorded, variables) = resumable::load(directory, &context::state_directory()?)?;
+    let first = unfinished(&recorded).context("it was complete in the meantime")?;
+    let plan = recorded.plan;
+    if plan.cells.iter().any(|cell| cell.setting.get("cache") == Some("cold")) {
+        super::request::may_empty_caches()?;
+    }
     let mut session = Session::begin(plan.seed, Leftovers::Removed, super::tell)?;
     session.run.allowed = plan.allowed;
+    session.run.variables = variables;
     let originals: Vec<&Entry> = plan.subjects.iter().filter(|entry| entry.twin_of.is_none()).collect();
     let wanted = originals.iter().map(|entry| {
         let spec = Spec { label: Some(entry.label.clone()), ..entry.spec.clone() };
@@ -62,4 +65,9 @@ pub fn run(directory: &Path, outcome: Outcome) -> Result<i32> {
     let ending = twins.and_then(|()| carry_out(&plan, first, &mut session, &mut writer, progress));
     drop(session);
     conclude(ending, directory, outcome)
+}
+
+/// The first round that is not complete.
+fn unfinished(recorded: &Recorded) -> Option<usize> {
+    recorded.contexts.iter().position(Option::is_none)
 }

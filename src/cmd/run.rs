@@ -102,6 +102,7 @@ fn carry_out_new(
         super::tell(&words);
     }
     let mut writer = record::create(directory, &session.run.id, environment, plan)?;
+    record::resumable::allow(&writer, &session.run.place.state, &session.run.variables)?;
     let rare = plan.quotas.iter().filter(|quota| quota.rounds < plan.rounds);
     let rare: String = rare.map(|quota| format!(" ({} with {})", quota.rounds, quota.experiment)).collect();
     let (cells, rounds) = (counted(plan.cells.len(), "cell"), counted(plan.rounds, "round"));

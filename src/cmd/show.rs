@@ -4,13 +4,15 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use rustix::fs::FileType;
 
 use super::guard::refuse_files_of_runs;
 use crate::document::{self, Extent, Findings, Glyphs, Look, Style};
 use crate::exit::usage;
-use crate::record;
+use crate::record::{self, Present};
 use crate::report::text::{meant, quoted};
+use crate::sys::directory;
 
 /// The names of the formats of some findings.
 pub(super) fn names<F: Findings>() -> impl Iterator<Item = &'static str> {
@@ -50,15 +52,19 @@ impl Output<'_> {
         refuse_files_of_runs(self.runs, path)?;
         let place = format!("`{}`", path.display());
         let context = format!("cannot write {place}");
-        if path.exists() && !path.is_file() {
-            return all(place, &mut File::options().write(true).open(path).context(context)?);
+        let there = directory::find(path).with_context(|| context.clone())?;
+        if let Some(found) = there.found.as_ref().filter(|found| found.kind() != FileType::RegularFile) {
+            // Opening a pipe waits for its reader, for ever if that is what its owner wants.
+            let is_device = matches!(found.kind(), FileType::CharacterDevice | FileType::BlockDevice);
+            ensure!(
+                is_device || found.is_trusted(),
+                "{context}: it belongs to another user and is not a file"
+            );
+            return all(place, &mut File::options().write(true).open(found.path()).context(context)?);
         }
-        // The target of a symbolic link is replaced, not the link.
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let mut part = record::part_of(&path).with_context(|| context.clone())?;
-        all(place, part.as_file_mut())?;
-        part.persist(path).map_err(|why| why.error).context(context)?;
-        Ok(())
+        let mut part = record::part_in(there).with_context(|| context.clone())?;
+        all(place, part.file())?;
+        part.persist(Present::Replace).context(context)
     }
 }
 

@@ -1,7 +1,5 @@
 //! `dunnage sweep`: removes dunnage's leftovers of killed runs, and its images in engines.
 
-use std::io::Write;
-
 use anyhow::Result;
 
 use crate::cli::Swept;
@@ -13,12 +11,11 @@ pub fn run(what: Swept, dry: bool) -> Result<i32> {
     let place = session::place_without_image()?;
     let broom = Broom { containers: what != Swept::Images, shared: what != Swept::Containers, dry };
     let told = sweep::everything(&place, broom)?;
-    let mut out = std::io::stdout().lock();
     for line in &told {
-        writeln!(out, "{line}")?;
+        super::say(line)?;
     }
     if told.is_empty() {
-        writeln!(out, "{}", if dry { "nothing to remove" } else { "nothing was left to remove" })?;
+        super::say(if dry { "nothing to remove" } else { "nothing was left to remove" })?;
     }
     let stuck = told.iter().any(|line| line.starts_with("could not"));
     Ok(if stuck { exit::ERROR } else { exit::FINE })

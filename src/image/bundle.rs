@@ -7,16 +7,14 @@
 //!
 //! Deliberately absent: starting anything, and the content of `config.json` (see `spec.rs`).
 
-use std::fs::{self, DirBuilder, File};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, File};
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::rootfs::{absolute, make_directory};
+use super::rootfs::{absolute, make_directory, make_private};
 use crate::sys::descriptors::link_or_copy;
-use crate::sys::place::PRIVATE;
 
 /// A bundle on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,10 +43,7 @@ impl Bundle {
 
     fn filled(directory: &Path, fill: impl FnOnce(&Bundle) -> Result<()>) -> Result<Bundle> {
         let bundle = Bundle { directory: absolute(directory)? };
-        DirBuilder::new()
-            .mode(PRIVATE)
-            .create(&bundle.directory)
-            .with_context(|| format!("cannot make the directory `{}`", bundle.directory.display()))?;
+        make_private(&bundle.directory)?;
         fill(&bundle).inspect_err(|_| {
             // The first error is the one to report.
             let _ = fs::remove_dir_all(&bundle.directory);

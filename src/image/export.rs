@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use tar::{Archive, Entry, EntryType};
 
 use super::layered::GoOn;
-use super::rootfs::{absolute, cached, make_directory};
+use super::rootfs::{absolute, cached, make_directory, make_private};
 use crate::sys::{descriptors, filesystem, raw};
 
 /// The image's configuration for programs that run in it.
@@ -100,7 +100,7 @@ pub fn find(state: &Path, id: &str) -> Result<Option<Export>> {
 /// kept.
 pub fn unpack(state: &Path, config: &Config, tar: &Path, go_on: GoOn<'_>) -> Result<(Export, Vec<String>)> {
     let mut lost = Vec::new();
-    let place = cached(state, &name_of(&config.id)?, &|place| whole(place).is_some(), |fresh| {
+    let place = cached(state, &name_of(&config.id)?, &|place| whole(place).is_some(), go_on, |fresh| {
         lost = write(fresh, config, tar, go_on)?;
         Ok(())
     })?;
@@ -108,7 +108,7 @@ pub fn unpack(state: &Path, config: &Config, tar: &Path, go_on: GoOn<'_>) -> Res
 }
 
 fn write(place: &Path, config: &Config, tar: &Path, go_on: GoOn<'_>) -> Result<Vec<String>> {
-    make_directory(place)?;
+    make_private(place)?;
     let root = place.join("rootfs");
     make_directory(&root)?;
     let file = File::open(tar).with_context(|| format!("cannot read `{}`", tar.display()))?;

@@ -166,7 +166,7 @@ impl<'a> Image<'a> {
     pub fn unpack(&self, state: &Path, making: &dyn Fn(), go_on: GoOn<'_>) -> Result<PathBuf> {
         let name = format!("{}-{}", self.name, self.digest.hex());
         let is_whole = |place: &Path| self.is_whole(&place.join("rootfs")).unwrap_or(false);
-        let place = rootfs::cached(state, &name, &is_whole, |fresh| {
+        let place = rootfs::cached(state, &name, &is_whole, go_on, |fresh| {
             if !self.layers.is_empty() {
                 self.check_space(fresh.parent().expect("it is in a directory of images"))?;
             }
@@ -223,7 +223,7 @@ impl<'a> Image<'a> {
     /// Unpacks it as the directory `rootfs` of a place that does not exist yet.
     pub fn write_root(&self, place: &Path, go_on: GoOn<'_>) -> Result<()> {
         let root = place.join("rootfs");
-        rootfs::make_directory(place)?;
+        rootfs::make_private(place)?;
         rootfs::make_directory(&root)?;
         for layer in &self.layers {
             write_files(layer, &root, go_on)?;
@@ -234,7 +234,7 @@ impl<'a> Image<'a> {
     /// Unpacks each layer as a directory of its own in a place that does not exist yet, and returns their
     /// paths, lowest first. Their names are short, since the options of one mount name all of them.
     pub fn write_layers(&self, place: &Path, go_on: GoOn<'_>) -> Result<Vec<PathBuf>> {
-        rootfs::make_directory(place)?;
+        rootfs::make_private(place)?;
         let write = |number: usize| {
             let root = place.join(number.to_string());
             rootfs::make_directory(&root)?;

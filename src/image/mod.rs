@@ -23,6 +23,11 @@ pub use layered::Image;
 /// The path of the executable in every image and root that is made here.
 pub const EXECUTABLE: &str = "/dunnage";
 
+/// Whether an image has one of dunnage's names; its label alone proves nothing, since an image can have any.
+pub fn is_ours(reference: &str) -> bool {
+    reference.strip_prefix("dunnage.local/").is_some_and(|rest| !rest.is_empty())
+}
+
 /// The arguments that run the executable as the probe. The image's entry point and a bundle's process both
 /// begin with them.
 pub const ENTRYPOINT: [&str; 2] = [EXECUTABLE, "probe"];

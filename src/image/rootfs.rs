@@ -7,16 +7,19 @@
 //! Deliberately absent: mount points (a writable root is part of a bundle, see `bundle.rs`, or of an overlay)
 //! and `fsync`: a root that a power failure has damaged is detected and made again.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 
 use super::MODE;
 use crate::sys::{descriptors, place};
+
+/// How long a lock is waited for before looking again.
+const LOOKS_AGAIN: Duration = Duration::from_millis(20);
 
 /// Makes sure that a complete directory of this name is among the images of the directory `state`, and
 /// returns its path.
@@ -27,6 +30,7 @@ pub(super) fn cached(
     state: &Path,
     name: &str,
     is_whole: &dyn Fn(&Path) -> bool,
+    go_on: &dyn Fn() -> bool,
     make: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<PathBuf> {
     let images = absolute(state)?.join("images");
@@ -38,7 +42,7 @@ pub(super) fn cached(
         return Ok(place);
     }
     closed(&images)?;
-    let _lock = lock(&images)?;
+    let _lock = lock(&images, go_on)?;
     if is_whole(&place) {
         return Ok(place);
     }
@@ -46,7 +50,7 @@ pub(super) fn cached(
     let fresh = images.join(format!("{name}.new"));
     remove(&fresh)?;
     remove(&place)?;
-    make(&fresh).and_then(|()| Ok(closed(&fresh)?)).inspect_err(|_| {
+    make(&fresh).inspect_err(|_| {
         // Half an image on a full disk is of no use; the first error is the one to report.
         let _ = remove(&fresh);
     })?;
@@ -71,12 +75,19 @@ pub(super) fn write_executable(path: &Path, bytes: &[u8]) -> Result<()> {
     written.with_context(|| format!("cannot write {} bytes to `{}`", bytes.len(), path.display()))
 }
 
-/// The lock is on the directory itself and ends with its process.
-fn lock(directory: &Path) -> Result<File> {
+/// The lock is on the directory itself and ends with its process. Another process that makes an image is waited for as long as
+/// this one should go on.
+fn lock(directory: &Path, go_on: &dyn Fn() -> bool) -> Result<File> {
     let lock = || -> io::Result<File> {
         let file = File::open(directory)?;
-        file.lock()?;
-        Ok(file)
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::Error(error)) => return Err(error),
+                Err(TryLockError::WouldBlock) if go_on() => std::thread::sleep(LOOKS_AGAIN),
+                Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::Interrupted.into()),
+            }
+        }
     };
     lock().with_context(|| format!("cannot lock `{}`", directory.display()))
 }
@@ -96,6 +107,13 @@ pub(super) fn make_directory(path: &Path) -> Result<()> {
     fs::create_dir(path)
         .and_then(|()| fs::set_permissions(path, Permissions::from_mode(MODE)))
         .with_context(|| format!("cannot make the directory `{}`", path.display()))
+}
+
+/// Makes the directory of an image, which no other user may enter: programs in the image may give their owner's rights to
+/// all who can reach them.
+pub(super) fn make_private(path: &Path) -> Result<()> {
+    let made = DirBuilder::new().mode(place::PRIVATE).create(path);
+    made.with_context(|| format!("cannot make the directory `{}`", path.display()))
 }
 
 /// The path on the host of a path that is absolute inside the root.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::exec;
 use super::lifecycle::ready;
-use super::{add, in_order, start, worked};
+use super::{add, in_order, start, variables_of, worked};
 use crate::experiment::command::ready::Ready;
 use crate::experiment::command::{self, NAME, Wanted, line};
 use crate::experiment::{QUIET, Setting};
@@ -38,20 +38,26 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
             wrong(format!("`{}` is in memory (tmpfs), so it cannot be cold", mount.host.display())).into()
         );
     }
-    let works = works(&wanted, &message_file(run)?, run.allowed);
+    let variables = variables_of(setting, run)?;
+    let works = works(&wanted, variables.len(), &message_file(run, variables)?, run.allowed);
     match setting.get("mode") {
-        Some("exec") => entered(subject, &wanted, &works, run),
-        _ => launched(subject, &wanted, &works, run),
+        Some("exec") => entered(subject, (&wanted, variables), &works, run),
+        _ => launched(subject, (&wanted, variables), &works, run),
     }
 }
 
-/// The file for the probe's message, emptied. Root inside may be any user outside. All samples use the same
-/// file, so that every launch of a command is the same.
-fn message_file(run: &RunContext) -> Result<PathBuf, Failure> {
+/// What a setting asks for, and the values of its variables.
+type Asked<'a> = (&'a Wanted, &'a [String]);
+
+/// The file for the probe's message, which holds the command's variables until the probe has read them: every user of the
+/// machine sees arguments. Root inside may be any user outside. All samples use the same file, so that every launch of a
+/// command is the same.
+fn message_file(run: &RunContext, variables: &[String]) -> Result<PathBuf, Failure> {
     let file = run.workspace().join("message");
     let mode = std::fs::Permissions::from_mode(0o666);
+    let content: String = variables.iter().flat_map(|pair| [pair, "\0"]).collect();
     let made = place::make(&run.workspace())
-        .and_then(|()| std::fs::write(&file, ""))
+        .and_then(|()| std::fs::write(&file, content))
         .and_then(|()| std::fs::set_permissions(&file, mode));
     made.or_environment(format_args!("cannot make `{}`", file.display()))?;
     Ok(file)
@@ -59,7 +65,12 @@ fn message_file(run: &RunContext) -> Result<PathBuf, Failure> {
 
 /// The work of a probe that does this with the command. The file for its message has the same path inside as
 /// outside, where `bare` uses it anyway. A service has as long to get ready as a launch without it may take.
-fn work(wanted: &Wanted, (file, allowed): (&Path, Nanos), mode: &str, words: &[String]) -> Work {
+fn work(
+    (wanted, variables): (&Wanted, usize),
+    (file, allowed): (&Path, Nanos),
+    mode: &str,
+    words: &[String],
+) -> Work {
     let place = file.to_string_lossy().into_owned();
     let (port, patience, takes) = match wanted.ready {
         Some(Ready::Port(port)) => (port, allowed, allowed + STOPPING),
@@ -67,10 +78,16 @@ fn work(wanted: &Wanted, (file, allowed): (&Path, Nanos), mode: &str, words: &[S
         None => (0, Nanos(0), Nanos(0)),
     };
     let [port, time] = [port.to_string(), patience.0.to_string()];
-    let variables = wanted.variables.len().to_string();
-    let head =
-        [mode.to_owned(), wanted.output.to_owned(), place, port, time, wanted.directory.clone(), variables];
-    let arguments = head.into_iter().chain(wanted.variables.iter().cloned()).chain(words.iter().cloned());
+    let head = [
+        mode.to_owned(),
+        wanted.output.to_owned(),
+        place,
+        port,
+        time,
+        wanted.directory.clone(),
+        variables.to_string(),
+    ];
+    let arguments = head.into_iter().chain(words.iter().cloned());
     let own = Mount { host: file.to_owned(), inside: file.to_owned(), access: Access::ReadWrite };
     let mounts = wanted.mounts.iter().cloned().chain([own]).collect();
     let line = match &wanted.ready {
@@ -94,8 +111,8 @@ fn in_its_words(wanted: &Wanted, abort: Abort, allowed: Nanos) -> Abort {
 }
 
 /// The three works of a sample: identify, start nothing, run.
-fn works(wanted: &Wanted, file: &Path, allowed: Nanos) -> [Work; 3] {
-    let work = |mode, words: &[String]| work(wanted, (file, allowed), mode, words);
+fn works(wanted: &Wanted, variables: usize, file: &Path, allowed: Nanos) -> [Work; 3] {
+    let work = |mode, words: &[String]| work((wanted, variables), (file, allowed), mode, words);
     let last = if wanted.cold { "cold" } else { "run" };
     [work("identify", &wanted.words), work("run", &[]), work(last, &wanted.words)]
 }
@@ -110,11 +127,11 @@ struct Taken {
 /// In separate containers.
 fn launched(
     subject: &mut dyn Subject,
-    wanted: &Wanted,
+    asked: Asked<'_>,
     works: &[Work; 3],
     run: &RunContext,
 ) -> Result<Sample, Abort> {
-    taken(wanted, works, run, |work| {
+    taken(asked, works, run, |work| {
         let launch = worked(subject, run, work)?;
         let span = Span { began: launch.spawned, ended: launch.returned };
         Ok(Taken { span, sample: start::sample(&launch)?, message: launch.message })
@@ -124,7 +141,7 @@ fn launched(
 /// Inside a running container.
 fn entered(
     subject: &mut dyn Subject,
-    wanted: &Wanted,
+    asked: Asked<'_>,
     works: &[Work; 3],
     run: &RunContext,
 ) -> Result<Sample, Abort> {
@@ -133,7 +150,7 @@ fn entered(
     }
     let request = ContainerRequest { mounts: works[2].mounts.clone(), ..Default::default() };
     let mut container = ready(subject, &request, run)?;
-    let sample = taken(wanted, works, run, |work| {
+    let sample = taken(asked, works, run, |work| {
         let entered = container.exec(work)?;
         let span = Span { began: entered.spawned, ended: entered.returned };
         Ok(Taken { span, sample: exec::sample(&entered)?, message: entered.message })
@@ -145,14 +162,14 @@ fn entered(
 
 /// The sample of the works, done in direct succession.
 fn taken(
-    wanted: &Wanted,
+    (wanted, variables): Asked<'_>,
     [identify, nothing, whole]: &[Work; 3],
     run: &RunContext,
     mut take: impl FnMut(&Work) -> Result<Taken, Abort>,
 ) -> Result<Sample, Abort> {
     let mut take = |work| {
         // Clears the message of the previous launch.
-        message_file(run)?;
+        message_file(run, variables)?;
         take(work)
     };
     let found = take(identify)?.message;
@@ -322,13 +339,13 @@ mod tests {
             ("cmd", "gzip -{level} 'a b'"),
             ("mode", "run"),
             ("workdir", "/srv"),
-            ("env", "A=1 'B=2 3'"),
+            ("env", "A B"),
             ("mount", "/data:/in:ro"),
             ("sweep", "level=9"),
         ]))
         .unwrap();
-        let [identify, nothing, whole] = works(&wanted, Path::new("/state/message"), Nanos(7));
-        let head = ["run", "through", "/state/message", "0", "0", "/srv", "2", "A=1", "B=2 3"];
+        let [identify, nothing, whole] = works(&wanted, 2, Path::new("/state/message"), Nanos(7));
+        let head = ["run", "through", "/state/message", "0", "0", "/srv", "2"];
         assert_eq!(whole.arguments, [&head[..], &["gzip", "-9", "a b"]].concat());
         assert_eq!(nothing.arguments, head);
         assert_eq!(identify.arguments[0], "identify");

@@ -18,6 +18,7 @@ use crate::outcome::{Abort, Failure, FailureClass, Name, Sample};
 use crate::probe::message::{Done, Inside, Message};
 use crate::subject::{Cpu, Launch, RunContext, Subject, Work, bare};
 use crate::units::Stamp;
+use crate::variables;
 
 /// Takes one sample of a subject. Nothing that the subject makes is left when this returns, also after an
 /// error.
@@ -91,6 +92,23 @@ impl<'a> Sitting<'a> {
 
     /// Takes a sample of one of them.
     pub fn take(&mut self, experiment: &str, setting: &Setting) -> Result<Sample, Abort> {
+        let run = match self {
+            Sitting::Alone(_, run) => *run,
+            Sitting::Together(servers) => servers.run(),
+        };
+        // A command that fails may print its environment.
+        let hide = |text: String| run.variables.hidden(&text);
+        self.taken(experiment, setting).map_err(|abort| match abort {
+            Abort::Failed(failure) => Abort::Failed(Failure {
+                reason: hide(failure.reason),
+                words: failure.words.map(hide),
+                ..failure
+            }),
+            other => other,
+        })
+    }
+
+    fn taken(&mut self, experiment: &str, setting: &Setting) -> Result<Sample, Abort> {
         match (self, how(experiment)) {
             (Sitting::Alone(subject, run), Alone(measure)) => measure(*subject, setting, run),
             (Sitting::Alone(subject, run), Together(exchange)) => exchange.script(*subject, setting, run),
@@ -114,6 +132,13 @@ pub fn once(
 /// Why this machine cannot measure an experiment with a value of a setting.
 pub fn lacking(experiment: &str, key: &str, value: &str) -> Option<&'static str> {
     if experiment == "primitives" { primitives::lacking(key, value) } else { None }
+}
+
+/// The variables of a setting, as `NAME=VALUE`.
+fn variables_of<'a>(setting: &Setting, run: &'a RunContext) -> Result<&'a [String], Failure> {
+    let Some(names) = setting.get(variables::KEY) else { return Ok(&[]) };
+    let lost = || Failure::environment(format!("the values of the variables `{names}` are not known"));
+    run.variables.named(names).ok_or_else(lost)
 }
 
 /// Stamps in order, by name.

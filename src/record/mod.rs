@@ -3,6 +3,7 @@
 
 pub mod import;
 pub mod pack;
+pub mod resumable;
 mod source;
 mod writer;
 
@@ -18,6 +19,7 @@ pub use dunnage_analysis::record::{
     Timer, plan_file, read, reader, wire,
 };
 
+use crate::sys::directory::{self, Place};
 pub use writer::{Writer, check_empty, create, reopen, since_1970};
 
 /// The largest run that a plan allows: twenty million samples of about 400 bytes each.
@@ -58,16 +60,66 @@ fn regular(path: &Path, most: u64) -> Result<File> {
     Ok(file)
 }
 
-/// A temporary file next to `path`, to be renamed to it when it is complete, so that the old content is kept until then.
-pub fn part_of(path: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let permissions =
-        path.metadata().map_or_else(|_| Permissions::from_mode(0o666), |there| there.permissions());
+/// A file that is being written, under a temporary name next to its own.
+pub struct Part {
+    file: tempfile::NamedTempFile,
+    place: Place,
+}
+
+/// A temporary file next to `path`, to be renamed to it when it is complete, so that the old content is kept until then. The
+/// target of a symbolic link is replaced, not the link.
+pub fn part_of(path: &Path) -> io::Result<Part> {
+    part_in(directory::find(path)?)
+}
+
+/// The same for a place that was found.
+pub fn part_in(place: Place) -> io::Result<Part> {
+    let mode =
+        place.found.as_ref().filter(|found| found.is_trusted()).map_or(0o666, |found| found.mode() & 0o666);
+    let permissions = Permissions::from_mode(mode);
+    let above = place.above.at("");
     let made = tempfile::Builder::new().prefix(".dunnage-").permissions(permissions).tempfile_in(above);
     // Without the temporary name in the message.
-    made.map_err(|error| {
+    let file = made.map_err(|error| {
         io::Error::new(error.kind(), error.to_string().split(" at path ").next().unwrap_or_default())
-    })
+    })?;
+    Ok(Part { file, place })
+}
+
+/// Whether an existing file may be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Present {
+    /// It is kept, and writing fails.
+    Keep,
+    /// It is replaced once the new one is complete.
+    Replace,
+}
+
+impl Part {
+    /// The file.
+    pub fn file(&mut self) -> &mut File {
+        self.file.as_file_mut()
+    }
+
+    /// Only its owner may read it.
+    pub fn make_private(&self) -> io::Result<()> {
+        self.file.as_file().set_permissions(Permissions::from_mode(0o600))
+    }
+
+    /// Its temporary path.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Gives it its name.
+    pub fn persist(self, present: Present) -> io::Result<()> {
+        let path = self.place.above.at(&self.place.name);
+        let named = match present {
+            Present::Replace => self.file.persist(path),
+            Present::Keep => self.file.persist_noclobber(path),
+        };
+        named.map(drop).map_err(|why| why.error)
+    }
 }
 
 /// The run directory of a pilot, inside that of its run.

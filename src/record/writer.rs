@@ -3,7 +3,7 @@
 //! launch.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,10 +16,12 @@ use super::{ENVIRONMENT, Environment, FORMAT, PLAN, RoundContext, SAMPLES, plan_
 use crate::exit::usage;
 use crate::outcome::{Artefact, Name, Outcome};
 use crate::plan::Plan;
+use crate::sys::directory::{Access, Directory};
 
 /// An open run directory.
 #[derive(Debug)]
 pub struct Writer {
+    directory: Directory,
     path: PathBuf,
     samples: File,
     treatments: HashMap<Vec<(Name, String)>, usize>,
@@ -35,7 +37,12 @@ pub fn since_1970() -> u64 {
 /// Fails unless a directory can be used for a new run: empty, or not existing. `or` extends the hint.
 pub fn check_empty(directory: &Path, or: &str) -> Result<()> {
     match fs::read_dir(directory).map(|mut entries| entries.next().is_none()) {
-        Ok(true) => Ok(()),
+        Ok(true) => match Directory::open(directory).and_then(|found| found.check()) {
+            Err(why) => {
+                Err(usage(format!("cannot use `{}` for the run: {why}{CHOOSE_NEW}", directory.display())))
+            }
+            Ok(()) => Ok(()),
+        },
         Ok(false) => Err(usage(format!(
             "`{}` is not empty\n\nhint: choose another directory with `-o`{or}",
             directory.display()
@@ -49,21 +56,23 @@ pub fn check_empty(directory: &Path, or: &str) -> Result<()> {
     }
 }
 
-/// Creates a run directory. It may contain this run's pilot, but no other run.
+/// The hint where another user could change what is in a directory.
+const CHOOSE_NEW: &str = "\n\nhint: name a directory that does not exist yet with `-o`";
+
+/// Creates a run directory. It may contain this run's pilot, but no other run. It belongs to this process's user, and files
+/// are made by its descriptor, so that nothing is written elsewhere although another user may own the directory above.
 pub fn create(directory: &Path, run: &str, environment: &Environment, plan: &Plan) -> Result<Writer> {
-    fs::create_dir_all(directory).with_context(|| format!("cannot create `{}`", directory.display()))?;
+    let place = Directory::own(directory)
+        .map_err(|why| anyhow::anyhow!("cannot create `{}`: {why}{CHOOSE_NEW}", directory.display()))?;
     let path = directory.join(SAMPLES);
-    let samples = OpenOptions::new()
-        .create_new(true)
-        .append(true)
-        .open(&path)
-        .with_context(|| format!("cannot create `{}`", path.display()))?;
+    let samples =
+        place.create(SAMPLES, 0o644).with_context(|| format!("cannot create `{}`", path.display()))?;
     claim(&samples, &path)?;
-    let mut writer = Writer { path, samples, treatments: HashMap::new(), numbered: 0 };
-    let begun = writer.begin(directory, run, environment, plan);
+    let mut writer = Writer { directory: place, path, samples, treatments: HashMap::new(), numbered: 0 };
+    let begun = writer.begin(run, environment, plan);
     if begun.is_err() {
         // A partial run directory would be in the way of the next run.
-        super::files(directory).iter().for_each(|file| drop(fs::remove_file(file)));
+        [ENVIRONMENT, PLAN, SAMPLES].iter().for_each(|file| drop(writer.directory.remove(file)));
         let _ = fs::remove_dir(directory);
     }
     begun.map(|()| writer)
@@ -73,7 +82,9 @@ pub fn create(directory: &Path, run: &str, environment: &Environment, plan: &Pla
 /// can be read.
 pub fn reopen(directory: &Path) -> Result<Writer> {
     let path = directory.join(SAMPLES);
-    let opened = OpenOptions::new().read(true).append(true).open(&path);
+    let place = Directory::open(directory).and_then(|place| place.check().map(|()| place));
+    let place = place.with_context(|| format!("cannot write to `{}`", directory.display()))?;
+    let opened = place.open_own(SAMPLES, Access::Appending);
     let mut samples = opened.with_context(|| format!("cannot write to `{}`", path.display()))?;
     claim(&samples, &path)?;
     let mut last = [b'\n'];
@@ -81,9 +92,8 @@ pub fn reopen(directory: &Path) -> Result<Writer> {
         samples.read_exact(&mut last).with_context(|| format!("cannot read `{}`", path.display()))?;
     }
     // Treatments are numbered on from those already in the file.
-    let bytes = fs::read(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    let numbered = bytes.split(|&byte| byte == b'\n').filter(|line| line.starts_with(TREATMENT)).count();
-    let mut writer = Writer { path, samples, treatments: HashMap::new(), numbered };
+    let numbered = treatments(&samples).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let mut writer = Writer { directory: place, path, samples, treatments: HashMap::new(), numbered };
     if last != *b"\n" {
         writer.write(b"\n")?;
     }
@@ -93,6 +103,16 @@ pub fn reopen(directory: &Path) -> Result<Writer> {
 /// The beginning of a line that defines a treatment; the lines of samples contain its number.
 const TREATMENT: &[u8] = b"{\"treatment\":";
 
+/// The number of treatments in a file, whose lines may be of any length.
+fn treatments(mut samples: &File) -> io::Result<usize> {
+    samples.rewind()?;
+    let (mut lines, mut line, mut found) = (io::BufReader::new(samples), Vec::new(), 0);
+    while dunnage_analysis::record::read_line(&mut lines, &mut line)? > 0 {
+        found += usize::from(line.starts_with(TREATMENT));
+    }
+    Ok(found)
+}
+
 /// Locks the samples for this process until it ends.
 fn claim(samples: &File, path: &Path) -> Result<()> {
     if samples.try_lock().is_err() {
@@ -101,18 +121,21 @@ fn claim(samples: &File, path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+fn write_json(directory: &Directory, name: &str, value: &impl Serialize) -> Result<()> {
+    let path = directory.path().join(name);
     let mut bytes = serde_json::to_vec_pretty(value)
         .with_context(|| format!("cannot convert `{}` to JSON", path.display()))?;
     bytes.push(b'\n');
-    fs::write(path, &bytes)
+    directory
+        .create(name, 0o644)
+        .and_then(|mut file| file.write_all(&bytes))
         .with_context(|| format!("cannot write {} bytes to `{}`", bytes.len(), path.display()))
 }
 
 impl Writer {
-    fn begin(&mut self, directory: &Path, run: &str, environment: &Environment, plan: &Plan) -> Result<()> {
-        write_json(&directory.join(ENVIRONMENT), environment)?;
-        write_json(&directory.join(PLAN), &plan_file::to_wire(plan))?;
+    fn begin(&mut self, run: &str, environment: &Environment, plan: &Plan) -> Result<()> {
+        write_json(&self.directory, ENVIRONMENT, environment)?;
+        write_json(&self.directory, PLAN, &plan_file::to_wire(plan))?;
         self.append(&Header {
             format: HEADER_FORMAT.into(),
             version: FORMAT,
@@ -133,6 +156,11 @@ impl Writer {
         self.write(&bytes)
     }
 
+    /// The run directory, open.
+    pub(super) fn place(&self) -> &Directory {
+        &self.directory
+    }
+
     /// A round begins.
     pub fn begin_round(&mut self, round: usize) -> Result<()> {
         self.append(&Begin { begin: round, at: since_1970() })
@@ -150,7 +178,7 @@ impl Writer {
 
     /// The run directory.
     pub fn directory(&self) -> &Path {
-        self.path.parent().unwrap_or(Path::new("."))
+        self.directory.path()
     }
 
     /// The outcome of a cell.
@@ -183,15 +211,24 @@ impl Writer {
 
     /// Writes the files of a sample before its line, so that no line names a missing file.
     fn artefacts(&self, row: &super::Row<'_>, all: Vec<(Name, Artefact)>) -> Result<Pairs<Artefact>> {
-        let directory = self.path.with_file_name(Artefact::DIRECTORY);
+        if all.is_empty() {
+            return Ok(Pairs(Vec::new()));
+        }
+        let shown = |name: &str| self.path.with_file_name(Artefact::DIRECTORY).join(name);
+        let directory = self
+            .directory
+            .own_inside(Artefact::DIRECTORY)
+            .with_context(|| format!("cannot write into `{}`", shown("").display()))?;
         let written = |(name, artefact): (Name, Artefact)| {
             let Artefact::Bytes(bytes) = artefact else { return Ok((name, artefact)) };
-            let path = format!("{}/{}-{}-{name}", Artefact::DIRECTORY, row.round, row.cell);
+            let file = format!("{}-{}-{name}", row.round, row.cell);
+            let path = format!("{}/{file}", Artefact::DIRECTORY);
             debug_assert!(Artefact::is_path(&path), "{path}");
-            let place = self.path.with_file_name(&path);
-            fs::create_dir_all(&directory)
-                .and_then(|()| fs::write(&place, &bytes))
-                .with_context(|| format!("cannot write {} bytes to `{}`", bytes.len(), place.display()))?;
+            // An interrupted attempt at the round may have left one.
+            let _ = directory.remove(&file);
+            directory.create(&file, 0o644).and_then(|mut made| made.write_all(&bytes)).with_context(
+                || format!("cannot write {} bytes to `{}`", bytes.len(), shown(&file).display()),
+            )?;
             Ok((name, Artefact::File(path)))
         };
         all.into_iter().map(written).collect::<Result<_>>().map(Pairs)

@@ -4,7 +4,7 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use super::{Found, Goes, Held, Kind, Look, Owner, Record, is_word};
+use super::{Found, Goes, Held, Keeps, Kind, Look, Owner, Record, is_word};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::sys::own_address;
 use crate::sys::route::{self, Way};
@@ -12,6 +12,7 @@ use crate::sys::route::{self, Way};
 pub(crate) static KIND: Kind = Kind {
     name: "address",
     goes: Goes::AfterClients,
+    keeps: Keeps::Process,
     shown: |record| format!("the address `{}` of the loopback interface", record.id),
     look: |record, scope| match record.id.parse() {
         Ok(address) if is_ours(address) && is_word(scope.run) => Ok(Look::Ours),

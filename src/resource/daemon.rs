@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::ready::{self, Ready};
 use super::tool;
-use super::{Found, Goes, Held, Kind, Owner, Record, Scope, mounts, processes, remove_tree};
+use super::{Found, Goes, Held, Keeps, Kind, Owner, Record, Scope, mounts, processes, remove_tree};
 use crate::image::Digest;
 use crate::outcome::{Abort, OrEnvironment};
 use crate::sys::remains::{self, Tokens};
@@ -22,6 +22,7 @@ use crate::units::Nanos;
 pub(crate) static KIND: Kind = Kind {
     name: "daemon",
     goes: Goes::First,
+    keeps: Keeps::Crash,
     shown: |record| format!("the private daemon in `{}`", record.id),
     look: |record, scope| Ok(scope.look(Path::new(&record.id))),
     undo,

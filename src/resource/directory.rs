@@ -2,18 +2,13 @@
 
 use std::path::Path;
 
-use super::{Goes, Kind, Look, is_inside, remove_tree};
+use super::{Goes, Keeps, Kind, remove_tree};
 
 pub(crate) static KIND: Kind = Kind {
     name: "directory",
     goes: Goes::AfterClients,
+    keeps: Keeps::Process,
     shown: |record| format!("`{}`", record.id),
-    look: |record, scope| {
-        let (path, state) = (Path::new(&record.id), &scope.place.state);
-        Ok(match is_inside(path, state) {
-            true => Look::Ours,
-            false => Look::Foreign(format!("it is not in `{}`", state.display())),
-        })
-    },
+    look: |record, scope| Ok(scope.look(Path::new(&record.id))),
     undo: |record, _| remove_tree(Path::new(&record.id)),
 };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::tool;
-use super::{Goes, Held, Kind, Look, Owner, Record, mounts, unless_gone};
+use super::{Goes, Held, Keeps, Kind, Look, Owner, Record, mounts, unless_gone};
 use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::sys::loop_device::{self, LoopDevice};
 use crate::sys::place;
@@ -16,6 +16,7 @@ use crate::sys::signals::Interrupts;
 pub(crate) static KIND: Kind = Kind {
     name: "filesystem",
     goes: Goes::AfterClients,
+    keeps: Keeps::Crash,
     shown: |record| format!("the filesystem in `{}`", record.id),
     look: |record, scope| {
         Ok(match scope.look(Path::new(&record.id)) {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::Result;
 
 use super::journal::{Entry, Journal};
-use super::{Kind, Place, Record, Scope, directory, journals, remove_tree, undo, workspace};
+use super::{Keeps, Kind, Place, Record, Scope, directory, journals, remove_tree, undo, workspace};
 use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::sys::place;
 
@@ -51,9 +51,13 @@ impl Owner {
         workspace(&self.place.state, &self.id)
     }
 
-    /// Records a resource in the journal, before it is made.
-    pub fn note(&self, resource: Record) -> Result<Entry, Failure> {
-        let noted = self.journal.note(resource);
+    /// Records a container in the journal, before it is made: it is found by its labels too.
+    pub fn note(&self, container: Record) -> Result<Entry, Failure> {
+        self.write_down(container, Keeps::Process)
+    }
+
+    fn write_down(&self, resource: Record, keeps: Keeps) -> Result<Entry, Failure> {
+        let noted = self.journal.note(resource, keeps);
         noted.map_err(|error| Failure::environment(format!("{error:#}")))
     }
 
@@ -69,7 +73,7 @@ impl Owner {
         record: Record,
         make: impl FnOnce() -> Result<T, Abort>,
     ) -> Result<Held<T>, Abort> {
-        let entry = Some(self.note(record.clone())?);
+        let entry = Some(self.write_down(record.clone(), kind.keeps)?);
         let mut guard = Guard { entry, kind, record, owner: self.clone() };
         match make() {
             Ok(thing) => Ok(Held { guard, thing }),

@@ -3,8 +3,8 @@
 //!
 //! One file per run, one JSON object per line, each appended with a single write. The owner holds a lock on
 //! its file, which the kernel releases when the owner dies for any reason: a journal that can be locked is
-//! abandoned. Nothing is synced to the disk: a journal need not survive a crash of the kernel, since its
-//! resources do not either, except containers in engines, which have dunnage's label.
+//! abandoned. Only records of what survives a crash of the kernel and is found by nothing else are synced to the disk:
+//! containers have dunnage's label, files are below `runs/`, and processes and mounts do not survive.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -16,7 +16,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{Record, failpoint};
+use super::{Keeps, Record, failpoint};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::geteuid;
+
+use crate::sys::beneath::{self, Mounts};
 use crate::sys::place;
 
 /// How long a journal may stay locked after its owner was killed: a child that the owner had just started
@@ -42,13 +46,17 @@ struct Written {
     file: File,
     next: u64,
     open: usize,
+    /// Whether the last line may be incomplete, as on a full disk.
+    is_torn: bool,
 }
 
 impl Written {
     fn append(&mut self, line: &Line) -> io::Result<()> {
-        let mut bytes = serde_json::to_vec(line)?;
-        bytes.push(b'\n');
-        self.file.write_all(&bytes)
+        let text = serde_json::to_string(line)?;
+        let closes = if self.is_torn { "\n" } else { "" };
+        let written = self.file.write_all(format!("{closes}{text}\n").as_bytes());
+        self.is_torn = written.is_err();
+        written
     }
 }
 
@@ -78,7 +86,7 @@ impl Journal {
                 .open(&path)
                 .with_context(|| format!("cannot make the cleanup journal `{}`", path.display()))?;
             if file.try_lock().is_ok() && still_there(&file, &path) {
-                let written = Written { file, next: 0, open: 0 };
+                let written = Written { file, next: 0, open: 0, is_torn: false };
                 return Ok(Journal { path, written: Mutex::new(written) });
             }
         }
@@ -91,13 +99,15 @@ impl Journal {
     }
 
     /// Records a resource that is about to be made.
-    pub fn note(&self, resource: Record) -> Result<Entry> {
+    pub fn note(&self, resource: Record, keeps: Keeps) -> Result<Entry> {
         let mut written = self.written();
         let id = written.next;
         let line = Line::Made { id, resource };
-        written
-            .append(&line)
-            .with_context(|| format!("cannot write to the cleanup journal `{}`", self.path.display()))?;
+        let noted = written.append(&line).and_then(|()| match keeps {
+            Keeps::Process => Ok(()),
+            Keeps::Crash => written.file.sync_data(),
+        });
+        noted.with_context(|| format!("cannot write to the cleanup journal `{}`", self.path.display()))?;
         failpoint::reached(&line);
         written.next += 1;
         written.open += 1;
@@ -172,8 +182,21 @@ pub(crate) fn abandoned(directory: &Path) -> Result<Vec<Abandoned>> {
     Ok(found)
 }
 
+/// The open journal at a path: a file of this user's, and never a link or a pipe.
+fn own(path: &Path) -> io::Result<File> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    let directory = beneath::at(directory)?;
+    let file = beneath::file(directory, Path::new(name), OFlags::RDONLY, Mode::empty(), Mounts::Refused)?;
+    match file.metadata()?.uid() == geteuid().as_raw() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user")),
+    }
+}
+
 fn take_over(path: PathBuf, deadline: Instant) -> Result<Option<Abandoned>> {
-    let file = match File::open(&path) {
+    let file = match own(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error).with_context(|| format!("cannot read `{}`", path.display())),
@@ -187,7 +210,7 @@ fn take_over(path: PathBuf, deadline: Instant) -> Result<Option<Abandoned>> {
     if !still_there(&file, &path) {
         return Ok(None);
     }
-    let text = fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let text = io::read_to_string(&file).with_context(|| format!("cannot read `{}`", path.display()))?;
     Ok(Some(Abandoned { left: left(&text), path, _locked: file }))
 }
 
@@ -217,8 +240,11 @@ mod tests {
     fn a_living_journal_is_left_alone_and_a_dead_one_lists_the_latest_first() {
         let place = tempfile::tempdir().unwrap();
         let journal = Journal::begin(place.path(), "run1").unwrap();
-        let first = journal.note(directory("/a")).unwrap();
-        let _kept = [journal.note(directory("/b")).unwrap(), journal.note(directory("/c")).unwrap()];
+        let first = journal.note(directory("/a"), Keeps::Process).unwrap();
+        let _kept = [
+            journal.note(directory("/b"), Keeps::Process).unwrap(),
+            journal.note(directory("/c"), Keeps::Process).unwrap(),
+        ];
         journal.cross_out(first);
         assert!(abandoned(place.path()).unwrap().is_empty());
         drop(journal);
@@ -237,10 +263,27 @@ mod tests {
     fn a_journal_with_nothing_left_removes_itself() {
         let place = tempfile::tempdir().unwrap();
         let journal = Journal::begin(place.path(), "run1").unwrap();
-        let entry = journal.note(directory("/a")).unwrap();
+        let entry = journal.note(directory("/a"), Keeps::Process).unwrap();
         journal.cross_out(entry);
         drop(journal);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_line_that_does_not_fit_takes_no_other_with_it() {
+        let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::NONBLOCK).unwrap();
+        let (mut reader, file) = (File::from(reader), File::from(writer));
+        let mut written = Written { file, next: 0, open: 0, is_torn: false };
+        let line = |path: &str| Line::Made { id: 0, resource: directory(path) };
+        let long = "/x".repeat(40_000);
+        assert!(written.append(&line(&long)).is_err() && written.is_torn);
+        let mut text = vec![0; 1 << 17];
+        let length = io::Read::read(&mut reader, &mut text).unwrap();
+        assert!(0 < length && length < long.len());
+        written.append(&line("/a")).unwrap();
+        assert!(!written.is_torn);
+        let more = io::Read::read(&mut reader, &mut text[length..]).unwrap();
+        assert_eq!(left(std::str::from_utf8(&text[..length + more]).unwrap()), [directory("/a")]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod filesystem;
 mod held;
 pub mod journal;
 pub mod mounts;
+pub(crate) mod orphan;
 pub mod ports;
 mod processes;
 mod ready;
@@ -26,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::sys::process;
+use crate::sys::{beneath, process};
 
 pub use held::{Held, Owner};
 
@@ -78,6 +79,8 @@ pub struct Kind {
     pub name: &'static str,
     /// When it is removed after a kill.
     pub goes: Goes,
+    /// What its record must outlive.
+    pub keeps: Keeps,
     /// Its description in messages about its removal.
     pub shown: fn(&Record) -> String,
     /// Whether it exists and is dunnage's.
@@ -100,6 +103,15 @@ impl Found {
     pub fn when(there: bool) -> Found {
         if there { Found::Yes } else { Found::No }
     }
+}
+
+/// What a record must outlive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeps {
+    /// The process: what it names does not survive the kernel, or is found without its record.
+    Process,
+    /// The kernel, so that it is synced to the disk.
+    Crash,
 }
 
 /// When a resource of a killed run is removed.
@@ -127,6 +139,8 @@ pub enum Look {
 pub struct Place {
     /// The state directory: images, bundles, journals.
     pub state: PathBuf,
+    /// The random name of the state directory in the labels of what its runs make; empty if it has none and cannot get one.
+    pub id: String,
     /// The executable of the image `small`, on the host.
     pub executable: PathBuf,
     /// The root directory that holds only the executable.
@@ -158,20 +172,63 @@ impl Scope<'_> {
     }
 }
 
+/// The random name of a state directory, made when it is first asked for. So a path that means another directory in
+/// another mount namespace is not mistaken for this one.
+pub(crate) fn identity(state: &Path) -> std::io::Result<String> {
+    use std::io::{Read, Write};
+    let place = state.join("id");
+    let known = || {
+        let mut text = String::new();
+        std::fs::File::open(&place)?.take(ID_DIGITS as u64 + 1).read_to_string(&mut text)?;
+        let is_whole = text.len() == ID_DIGITS && is_word(&text);
+        is_whole
+            .then_some(text)
+            .ok_or_else(|| std::io::Error::other(format!("`{}` is damaged", place.display())))
+    };
+    if place.exists() {
+        return known();
+    }
+    let mut bytes = [0u8; ID_DIGITS / 2];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    let id: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut file = tempfile::NamedTempFile::new_in(state)?;
+    file.write_all(id.as_bytes())?;
+    match file.persist_noclobber(&place) {
+        Ok(_) => Ok(id),
+        // Another process was first.
+        Err(why) if why.error.kind() == std::io::ErrorKind::AlreadyExists => known(),
+        Err(why) => Err(why.error),
+    }
+}
+
+/// The length of a state directory's random name.
+const ID_DIGITS: usize = 32;
+
 /// The id of another dunnage process, or of a process with any run's journal open.
 pub(crate) fn another_dunnage() -> Option<i32> {
     let named = process::named(&["dunnage"]).into_iter().map(|other| other.pid);
     named.chain(process::holding(&is_journal)).find(|other| *other != std::process::id() as i32)
 }
 
-/// The id of a running `dunnage sweep`. It keeps the images if it sees another dunnage, so a run that begins meanwhile and
-/// waits for it to end finds its images as they stay.
+/// The id of a running `dunnage sweep` of this user or of root: others may call a program of theirs so, and need not end it. It
+/// keeps the images if it sees another dunnage, so a run that begins meanwhile and waits for it to end finds its images as they
+/// stay.
 pub(crate) fn sweeper() -> Option<i32> {
     let sweeps = |pid: &i32| {
         let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        command.split(|byte| *byte == 0).nth(1) == Some(b"sweep")
+        command.split(|byte| *byte == 0).nth(1) == Some(b"sweep") && process::is_ours_or_roots(*pid)
     };
     process::named(&["dunnage"]).iter().map(|process| process.pid).find(sweeps)
+}
+
+/// Whether this can be the name of something that this run made.
+pub(crate) fn is_name_of(run: &str, name: &str) -> bool {
+    let number = name
+        .strip_prefix("dunnage-")
+        .and_then(|rest| rest.strip_prefix(run))
+        .and_then(|rest| rest.strip_prefix('-'));
+    is_word(run)
+        && number.is_some_and(|number| number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The directory of journals in a state directory.
@@ -191,12 +248,15 @@ pub(crate) fn workspace(state: &Path, run: &str) -> PathBuf {
 }
 
 /// Removes a directory with everything in it, but refuses if something is mounted below: that may be another
-/// program's data. A missing directory is fine.
+/// program's data. No link is followed, though containers may have written there. A missing directory is fine.
 pub(crate) fn remove_tree(directory: &Path) -> Result<Found, String> {
     if let Some(point) = mounts::below(directory)?.last() {
         return Err(format!("something is mounted on `{}`", point.display()));
     }
-    unless_gone(std::fs::remove_dir_all(directory))
+    let (Some(above), Some(name)) = (directory.parent(), directory.file_name()) else {
+        return Err(format!("`{}` is not a directory to remove", directory.display()));
+    };
+    unless_gone(beneath::at(above).and_then(|above| beneath::remove(above, Path::new(name))))
 }
 
 /// The result of a removal; that it did not exist is not an error.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustix::mount::{MountFlags, UnmountFlags};
 
-use super::{Goes, Held, Kind, Owner, Record, unless_gone};
+use super::{Goes, Held, Keeps, Kind, Owner, Record, unless_gone};
 use crate::host::mounts;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::sys::place;
@@ -14,6 +14,7 @@ use crate::sys::place;
 pub(crate) static KIND: Kind = Kind {
     name: "mount",
     goes: Goes::AfterClients,
+    keeps: Keeps::Process,
     shown: |record| format!("the mount on `{}`", record.id),
     look: |record, scope| Ok(scope.look(Path::new(&record.id))),
     undo: |record, _| {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::ready::{self, Ready};
-use super::{Found, Goes, Held, Kind, Owner, Record, command, processes, unless_gone};
+use super::{Found, Goes, Held, Keeps, Kind, Owner, Record, command, processes, unless_gone};
 use crate::outcome::{Abort, OrEnvironment};
 use crate::sys::place;
 use crate::sys::signals::Interrupts;
@@ -12,6 +12,7 @@ use crate::sys::signals::Interrupts;
 pub(crate) static KIND: Kind = Kind {
     name: "service",
     goes: Goes::First,
+    keeps: Keeps::Process,
     shown: |record| format!("the service at `{}`", record.id),
     look: |record, scope| Ok(scope.look(Path::new(&record.id))),
     undo: |record, _| {

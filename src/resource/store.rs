@@ -5,15 +5,19 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Found, Goes, Held, Kind, Look, Owner, Record, command, mounts, processes, remove_tree};
-use crate::outcome::{Abort, OrEnvironment};
+use super::{
+    Found, Goes, Held, Keeps, Kind, Look, Owner, Record, command, mounts, processes, remove_tree, tool,
+};
+use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::sys::place;
+use crate::sys::signals::Interrupts;
 use crate::sys::spawn::Reading;
 use crate::units::Nanos;
 
 pub(crate) static KIND: Kind = Kind {
     name: "store",
     goes: Goes::First,
+    keeps: Keeps::Crash,
     shown: |record| format!("the private store in `{}`", record.id),
     look: |record, scope| {
         let run = Path::new(record.attribute("run")?);
@@ -26,9 +30,12 @@ pub(crate) static KIND: Kind = Kind {
     },
     undo: |record, _| {
         let directories = [record.id.as_str(), record.attribute("run")?].map(Path::new);
-        let program = Path::new(record.attribute("program")?);
-        remove_containers(directories, program, record.attribute("storage")?);
-        processes::end(&record.id, &[&program.file_name().unwrap_or_default().to_string_lossy()]);
+        // A record is data: another user could have written it, or replaced the program that it names.
+        let options = record.attribute("driver").ok().and_then(|driver| driver_options(driver).ok());
+        if let (Ok(program), Some(options)) = (tool::find(PODMAN, PODMAN), options) {
+            remove_containers(directories, &program, options);
+        }
+        processes::end(&record.id, &[PODMAN]);
         directories.into_iter().try_for_each(mounts::unmount)?;
         let found = directories.map(remove_tree);
         found.into_iter().collect::<Result<Vec<_>, _>>().map(|all| Found::when(all.contains(&Found::Yes)))
@@ -37,7 +44,10 @@ pub(crate) static KIND: Kind = Kind {
 
 /// Where the run roots are: podman allows fifty characters, which a state directory can exceed, and its own is
 /// there too.
-const RUN: &str = "/run";
+pub(super) const RUN: &str = "/run";
+const PODMAN: &str = "podman";
+/// The driver that is a program, which mounts for podman's driver `overlay`.
+pub(crate) const MOUNT_PROGRAM: &str = "fuse-overlayfs";
 /// How long podman may take to remove its containers; it waits ten seconds for each before it kills it.
 const REMOVING: Nanos = Nanos::from_millis(60_000);
 
@@ -51,20 +61,12 @@ pub(crate) struct Shared {
     pub backend: String,
 }
 
-/// Makes a store for this podman with these options, which choose its driver; the result is podman's options
-/// for it.
-pub(crate) fn store(
-    owner: &Arc<Owner>,
-    program: &Path,
-    storage: &[&str],
-    shared: &Shared,
-) -> Result<Held<Vec<String>>, Abort> {
+/// Makes a store for this podman with this driver, as dunnage calls it; the result is podman's options for it.
+pub(crate) fn store(owner: &Arc<Owner>, driver: &str, shared: &Shared) -> Result<Held<Vec<String>>, Abort> {
     let root = owner.workspace().join(format!("s{}", owner.next_number()));
     let run = Path::new(RUN).join(owner.next_name());
-    let record = Record::new(&KIND, root.to_string_lossy())
-        .with("run", run.to_string_lossy())
-        .with("program", program.to_string_lossy())
-        .with("storage", storage.join(" "));
+    let record =
+        Record::new(&KIND, root.to_string_lossy()).with("run", run.to_string_lossy()).with("driver", driver);
     owner.make(&KIND, record, || {
         let make = || {
             place::make(&root)?;
@@ -74,25 +76,38 @@ pub(crate) fn store(
             std::fs::write(root.join("defaultNetworkBackend"), &shared.backend)
         };
         make().or_environment(format_args!("cannot make `{}` or `{}`", root.display(), run.display()))?;
-        Ok(options([&root, &run], &storage.join(" ")))
+        Ok(options([&root, &run], driver_options(driver)?))
     })
 }
 
-/// Podman's options for a store in these directories, its root and its run root.
-fn options([root, run]: [&Path; 2], storage: &str) -> Vec<String> {
+/// Podman's options for a store in these directories, its root and its run root, and those of its driver.
+fn options([root, run]: [&Path; 2], driver: Vec<String>) -> Vec<String> {
     let places = [("--root", root), ("--runroot", run)];
     let own = places.into_iter().flat_map(|(option, path)| [option.to_owned(), path.display().to_string()]);
-    own.chain(storage.split(' ').map(str::to_owned)).collect()
+    own.chain(driver).collect()
+}
+
+/// Podman's options for a storage driver.
+fn driver_options(driver: &str) -> Result<Vec<String>, Failure> {
+    let option = |name: &str| vec!["--storage-driver".to_owned(), name.to_owned()];
+    if driver != MOUNT_PROGRAM {
+        return Ok(option(driver));
+    }
+    let program = tool::find(MOUNT_PROGRAM, MOUNT_PROGRAM)?;
+    let mounts = ["--storage-opt".to_owned(), format!("overlay.mount_program={}", program.display())];
+    Ok([option("overlay"), mounts.to_vec()].concat())
 }
 
 /// Has podman remove the containers of the store. What it cannot remove is ended and removed afterwards.
-fn remove_containers(directories: [&Path; 2], program: &Path, storage: &str) {
+fn remove_containers(directories: [&Path; 2], program: &Path, driver: Vec<String>) {
     if !directories[0].join("libpod").exists() {
         return;
     }
     let words = ["rm", "--all", "--force", "--volumes"].map(str::to_owned);
-    let arguments = [options(directories, storage), words.to_vec()].concat();
+    let arguments = [options(directories, driver), words.to_vec()].concat();
     if let Ok(program) = command::program(program, &arguments) {
-        let _ = command::until_it_ends(&program, Reading::Late, REMOVING, None);
+        // After an interrupt everything is still removed; before one, it need not be podman that does it.
+        let interrupts = Interrupts::install().ok().filter(|interrupts| !interrupts.asked());
+        let _ = command::until_it_ends(&program, Reading::Late, REMOVING, interrupts.as_ref());
     }
 }

@@ -28,7 +28,7 @@ use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{Answer, Message};
 use crate::probe::{PROBE, Task};
 use crate::resource::journal::Entry;
-use crate::resource::{Found, command};
+use crate::resource::{Found, command, remove_tree};
 use crate::sys::signals;
 use crate::sys::spawn::{Ended, Program};
 use crate::sys::{cgroup, clock, pidfd, place, process};
@@ -422,7 +422,7 @@ impl Drop for Container<'_> {
         {
             self.run.cross_out(entry);
         }
-        let _ = std::fs::remove_dir_all(&self.directory);
+        let _ = remove_tree(&self.directory);
     }
 }
 

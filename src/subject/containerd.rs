@@ -43,7 +43,7 @@ pub static KIND: Kind = Kind {
     // Other engines filter by default; here the filter must be requested.
     equalised: &["containerd:log=none,net=none,seccomp=default"],
     build,
-    sweep: |_, broom| sweep::sweep(broom),
+    sweep: sweep::sweep,
 };
 
 /// containerd as found, ready to start containers.

@@ -21,6 +21,7 @@ use crate::sys::place;
 use crate::sys::seccomp::Profile;
 use crate::sys::signals::Interrupts;
 use crate::units::{Nanos, Stamp, counted};
+use crate::variables::Variables;
 
 /// The context of a run.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub struct RunContext {
     /// Whether the probe is mounted into every container from the host, as an image not made by dunnage
     /// needs: then every subject of the run is treated alike.
     pub lays_in_the_probe: bool,
+    /// The values of variables of commands.
+    pub variables: Variables,
     /// Tells the user about something slow, before and after it.
     pub tell: fn(&str),
     /// The clock of scripted subjects.
@@ -66,9 +69,11 @@ pub struct Filter {
     pub profile: Profile,
 }
 
-/// Whether a run may still be alive: its journal, in whichever state directory the label names, is locked. A
-/// journal that cannot be inspected may belong to another user's run.
+/// Whether a run of this state directory may still be alive: its journal is locked, or cannot be inspected.
 pub fn may_be_alive(state: &Path, run: &str) -> bool {
+    if !resource::is_word(run) {
+        return true;
+    }
     match File::open(journals(state).join(format!("{run}.jsonl"))) {
         Ok(journal) => journal.try_lock_shared().is_err(),
         Err(error) => error.kind() != io::ErrorKind::NotFound,
@@ -86,6 +91,7 @@ impl RunContext {
             allowed: Nanos::from_millis(60_000),
             seed,
             lays_in_the_probe: false,
+            variables: Variables::default(),
             tell: |_| (),
             scripted: AtomicU64::new(1_000_000_000),
             filter: OnceLock::new(),

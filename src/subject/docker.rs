@@ -24,13 +24,13 @@ pub static KIND: Kind = Kind {
     as_installed: &["docker", "docker+crun"],
     equalised: &["docker:log=none,net=none", "docker+crun:log=none,net=none"],
     build,
-    sweep: |_, broom| sweep(broom).unwrap_or_default(),
+    sweep: |place, broom| sweep(place, broom).unwrap_or_default(),
 };
 
 /// Sweeps the daemon that the client asks by default, if it answers.
-fn sweep(broom: Broom) -> Result<Vec<String>, Unavailable> {
+fn sweep(place: &Place, broom: Broom) -> Result<Vec<String>, Unavailable> {
     let spec = Spec::plain("docker");
-    engine::sweep(&spec, &client(&spec)?, broom)
+    engine::sweep(&spec, &client(&spec)?, place, broom)
 }
 
 /// The runtime of a daemon that is not configured otherwise.

@@ -10,6 +10,8 @@ mod verbs;
 
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 pub use self::image::users_with_images;
 use self::verbs::OfEngine;
 use super::client::{self, Call, Terminal};
@@ -24,7 +26,7 @@ use super::{
     Access, Broom, Build, Description, Facts, Launch, Need, Order, Place, Port, RunContext, Spec, Subject,
     Unavailable, context,
 };
-use crate::image::fat;
+use crate::image::{self as images, EXECUTABLE, fat};
 use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::probe::PROBE;
 use crate::resource::{self, Found, Held};
@@ -32,7 +34,7 @@ use crate::sys::{place, raw};
 
 /// The label of every container that dunnage makes; its value is the run.
 pub const RUN_LABEL: &str = "dunnage.run";
-/// The label that names the state directory with the run's journal.
+/// The label with the random name of the state directory that has the run's journal.
 pub const STATE_LABEL: &str = "dunnage.state";
 
 /// An engine as found, ready to start containers.
@@ -137,10 +139,7 @@ impl Engine {
 
     /// The labels of what this run makes, as options of a verb that makes something.
     pub(super) fn labels(run: &RunContext) -> [String; 2] {
-        [
-            format!("--label={RUN_LABEL}={}", run.id),
-            format!("--label={STATE_LABEL}={}", run.place.state.display()),
-        ]
+        [format!("--label={RUN_LABEL}={}", run.id), format!("--label={STATE_LABEL}={}", run.place.id)]
     }
 
     pub(super) fn terminal(&self) -> Terminal {
@@ -357,28 +356,108 @@ fn unless_taken(removed: Result<Found, Failure>) -> Result<Found, Failure> {
     removed.or_else(|why| if resource::another_dunnage().is_some() { Ok(Found::No) } else { Err(why) })
 }
 
-/// Removes labelled containers of runs that are no longer alive, and labelled images. An image that another
-/// container uses stays, and this is reported. An engine that does not answer is an error. The engine is only asked what it has:
-/// to ask podman for its facts makes it ask the system's package manager, for longer than the sweep takes.
-pub(super) fn sweep(name: &Spec, client: &Client, broom: Broom) -> Result<Vec<String>, Unavailable> {
+/// Removes containers of runs that are no longer alive, and images; both only if they are dunnage's by name and label, and
+/// containers only if they belong to this state directory: a run elsewhere, such as in another mount namespace, cannot be seen.
+/// An image that another container uses stays, and this is reported. An engine that does not answer is an error. The engine is
+/// only asked what it has: to ask podman for its facts makes it ask the system's package manager, for longer than the sweep takes.
+pub(super) fn sweep(
+    name: &Spec,
+    client: &Client,
+    place: &Place,
+    broom: Broom,
+) -> Result<Vec<String>, Unavailable> {
     let mut told = Vec::new();
-    let format = format!("{{{{.Names}}}} {{{{.Label \"{RUN_LABEL}\"}}}} {{{{.Label \"{STATE_LABEL}\"}}}}");
     let filter = format!("label={RUN_LABEL}");
-    let listed = client.ask(&["ps", "--all", "--filter", &filter, "--format", &format])?;
-    for line in listed.lines() {
-        let words: Vec<_> = line.splitn(3, ' ').map(str::trim).collect();
-        let [container, run, state] = words[..] else { continue };
-        if broom.containers && !context::may_be_alive(state.as_ref(), run) {
-            let what = format!("container `{container}` from {name}");
-            told.extend(broom.take(what, || removed(client, &rm(container))));
+    let listed = client.ask(&["ps", "--all", "--no-trunc", "--quiet", "--filter", &filter])?;
+    let mut is_used_elsewhere = false;
+    for container in described(client, &listed) {
+        let shown = container.name.escape_default();
+        match container.owner(place) {
+            Owned::Elsewhere => {
+                is_used_elsewhere = true;
+                told.push(format!(
+                    "left container `{shown}` in {name}: it belongs to another state directory, whose runs cannot be seen from here; \
+                     if its run is over, remove it with `{} rm --force --volumes {shown}`",
+                    name.name
+                ));
+            }
+            Owned::Here if broom.containers && !context::may_be_alive(&place.state, &container.run) => {
+                let what = format!("container `{shown}` from {name}");
+                told.extend(broom.take(what, || removed(client, &rm(&container.id))));
+            }
+            Owned::Here | Owned::No => {}
         }
     }
     if !broom.shared {
         return Ok(told);
     }
-    for image in client.ask(&OUR_IMAGES).unwrap_or_default().lines() {
+    for image in client.ask(&OUR_IMAGES).unwrap_or_default().lines().filter(|image| images::is_ours(image)) {
+        if is_used_elsewhere {
+            told.push(format!("left image `{image}` in {name}: runs of another state directory may need it"));
+            continue;
+        }
         let what = format!("image `{image}` from {name}");
         told.extend(broom.take(what, || unless_taken(removed(client, &["rmi", image]))));
     }
     Ok(told)
+}
+
+/// A container as an engine describes it.
+struct Labelled {
+    id: String,
+    name: String,
+    run: String,
+    state: String,
+    program: String,
+}
+
+/// Whose a labelled container is.
+enum Owned {
+    /// A run's of this state directory.
+    Here,
+    /// A run's of another state directory, or one that says so.
+    Elsewhere,
+    /// None of dunnage's: an image can have any label.
+    No,
+}
+
+impl Labelled {
+    fn of(described: &Value) -> Option<Labelled> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let label = |name: &str| text(&described["Config"]["Labels"][name]);
+        let name = described["Name"].as_str()?;
+        Some(Labelled {
+            id: text(&described["Id"])?,
+            name: name.strip_prefix('/').unwrap_or(name).to_owned(),
+            run: label(RUN_LABEL)?,
+            state: label(STATE_LABEL).unwrap_or_default(),
+            program: text(&described["Path"]).unwrap_or_default(),
+        })
+    }
+
+    /// By its name, its labels and its program, which dunnage all gives to a container itself.
+    fn owner(&self, place: &Place) -> Owned {
+        let is_dunnages = resource::is_name_of(&self.run, &self.name) && self.program == EXECUTABLE;
+        match (is_dunnages, !place.id.is_empty() && self.state == place.id) {
+            (true, true) => Owned::Here,
+            (true, false) => Owned::Elsewhere,
+            (false, _) => Owned::No,
+        }
+    }
+}
+
+/// The containers with these ids, a line each. One that disappears meanwhile makes the whole answer a failure, so then each is
+/// asked for alone.
+fn described(client: &Client, ids: &str) -> Vec<Labelled> {
+    let is_id = |id: &&str| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let ids: Vec<&str> = ids.lines().map(str::trim).filter(is_id).collect();
+    let ask = |ids: &[&str]| -> Option<Vec<Value>> {
+        let answer = client.ask(&[&["container", "inspect"], ids].concat()).ok()?;
+        serde_json::from_str(&answer).ok()
+    };
+    let all = match ids.is_empty() {
+        true => Vec::new(),
+        false => ask(&ids).unwrap_or_else(|| ids.iter().filter_map(|id| ask(&[id])).flatten().collect()),
+    };
+    all.iter().filter_map(Labelled::of).collect()
 }

@@ -46,7 +46,7 @@ fn over_api(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable>
 /// Sweeps the current user's podman, and as root that of every user whose storage has an image from dunnage.
 /// The storage of a deleted user is gone too.
 fn sweep(place: &Place, broom: Broom) -> Vec<String> {
-    let swept = |spec: &Spec| engine::sweep(spec, &client(spec)?, broom);
+    let swept = |spec: &Spec| engine::sweep(spec, &client(spec)?, place, broom);
     let mut told = swept(&Spec::plain("podman")).unwrap_or_default();
     let users = std::fs::read_dir(engine::users_with_images(&place.state)).into_iter().flatten().flatten();
     let users = users.filter_map(|entry| entry.file_name().into_string().ok());

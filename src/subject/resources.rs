@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use super::login::Login;
 use super::{RunContext, Spec, Subject, kind_of};
-use crate::image::{Image, fat};
+use crate::image::{self, Image, fat};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
-use crate::resource::{Found, Goes, Held, Kind, Look, Record, Scope};
+use crate::report::text::in_shell;
+use crate::resource::{Found, Goes, Held, Keeps, Kind, Look, Record, Scope, is_name_of};
 use crate::sys::bridge::Bridge;
+use crate::sys::remains::{self, Tokens};
 use crate::sys::{clock, place, process};
 
 /// All of them.
@@ -148,28 +150,53 @@ impl Joint {
 static CONTAINER: Kind = Kind {
     name: "container",
     goes: Goes::AfterClients,
+    keeps: Keeps::Process,
     shown,
     look,
     undo: |record, scope| {
-        let built = subject(record, scope)?;
-        for client in built.about().facts.components.iter().take(1) {
-            let user = built.about().spec.get("rootless").and_then(|name| Login::of(name).ok().flatten());
-            let user = user.map(|login| login.user());
-            process::kill_clients(client.path.as_ref(), &record.id, user);
-        }
-        match built.remove(&record.id) {
-            Err(failure) if failure.class == FailureClass::Unsupported => Ok(Found::No),
-            removed => removed.map_err(|failure| failure.to_string()),
+        let removed = subject(record, scope).and_then(|built| {
+            for client in built.about().facts.components.iter().take(1) {
+                let user = built.about().spec.get("rootless").and_then(|name| Login::of(name).ok().flatten());
+                let user = user.map(|login| login.user());
+                process::kill_clients(client.path.as_ref(), &record.id, user);
+            }
+            match built.remove(&record.id) {
+                Err(failure) if failure.class == FailureClass::Unsupported => Ok(Found::No),
+                removed => removed.map_err(|failure| failure.to_string()),
+            }
+        });
+        match build_of(record) {
+            Some(build) if removed != Ok(Found::Yes) => unless_running(record, &build),
+            _ => removed,
         }
     },
 };
+
+/// The build of its program that the record names.
+fn build_of(record: &Record) -> Option<String> {
+    Spec::parse(record.attribute("subject").ok()?).ok()?.get("bin").map(str::to_owned)
+}
+
+/// A container of another build than the one on the search path, which that one does not know. A record's program is never
+/// started, since another user could have written the record or replaced the program: what runs is reported.
+fn unless_running(record: &Record, build: &str) -> Result<Found, String> {
+    let tokens = Tokens::new([record.id.clone()]).map_err(|error| error.to_string())?;
+    match remains::find(&tokens).map_err(|error| error.to_string())?.first() {
+        None => Ok(Found::No),
+        Some(left) => Err(format!(
+            "{left} is there, and dunnage starts no program that a record names: if you trust it, run `{} delete --force {}`",
+            in_shell([build]),
+            record.id
+        )),
+    }
+}
 
 static NETWORK: Kind = made("network", |record, scope| unmake(Offer::Network, record, scope));
 static VOLUME: Kind = made("volume", |record, scope| unmake(Offer::Volume, record, scope));
 static IMAGE: Kind = made("image", |record, scope| unmake(Offer::Image, record, scope));
 
 const fn made(name: &'static str, undo: fn(&Record, &Scope<'_>) -> Result<Found, String>) -> Kind {
-    Kind { name, goes: Goes::AfterClients, shown, look, undo }
+    Kind { name, goes: Goes::AfterClients, keeps: Keeps::Crash, shown, look, undo }
 }
 
 fn unmake(offer: Offer, record: &Record, scope: &Scope<'_>) -> Result<Found, String> {
@@ -193,12 +220,23 @@ fn shown(record: &Record) -> String {
     }
 }
 
+/// The subject of a record with programs of this machine's own search path, and only on this machine.
 fn spec(record: &Record) -> Result<Spec, String> {
-    Spec::parse(record.attribute("subject")?).map_err(|error| error.to_string())
+    let spec = Spec::parse(record.attribute("subject")?).map_err(|error| error.to_string())?;
+    match spec.get("host").filter(|host| !host.starts_with("unix://")) {
+        Some(host) => {
+            Err(format!("it is at `{host}`, and dunnage connects to no address that a record names"))
+        }
+        None => Ok(spec.without("bin")),
+    }
 }
 
 fn look(record: &Record, scope: &Scope<'_>) -> Result<Look, String> {
-    if !["dunnage-", "dunnage.local/"].iter().any(|prefix| record.id.starts_with(prefix)) {
+    let is_named = match record.kind == IMAGE.name {
+        true => image::is_ours(&record.id),
+        false => is_name_of(scope.run, &record.id),
+    };
+    if !is_named {
         return Ok(Look::Foreign("its name is not one of dunnage's".into()));
     }
     let spec = spec(record)?;

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use crate::outcome::{self, Abort, Failure};
+use crate::report::text::clean;
 
 /// Causes that code treats differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,12 +38,15 @@ pub struct Unavailable {
     pub remedy: Option<String>,
 }
 
+/// Bytes of a reason that are kept: programs may say anything.
+const LONGEST: usize = 8000;
+
 impl Unavailable {
     /// Without a remedy.
     pub fn because(reason: impl Into<String>) -> Unavailable {
         // The output of programs may contain control characters, which must not reach the terminal.
         let reason: String = reason.into();
-        let reason = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let reason = clean(&reason[..reason.floor_char_boundary(LONGEST)]);
         Unavailable { cause: Cause::Other, reason, short: None, remedy: None }
     }
 

@@ -17,6 +17,7 @@ pub mod command;
 pub mod conntrack;
 pub mod container;
 pub mod descriptors;
+pub mod directory;
 pub mod extents;
 pub mod filesystem;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Directories in which a process with more rights than others may work: nobody but root and the user of this process can
+//! Directories in which a process with more rights than others may work: only root and the user of this process can
 //! change them, or replace one of them on the way there.
 //!
 //! A path is walked part by part with open directories, and links are followed by hand, so that what was looked at is what
@@ -416,7 +416,7 @@ mod tests {
             assert!(refused(&group));
         }
         assert!(refused(&all) && refused(&all.join("mine")) && refused(&sticky));
-        // Nobody else can replace what is below a sticky directory.
+        // No other user can replace what is below a sticky directory.
         assert!(verified(&sticky.join("mine")).is_ok());
     }
 

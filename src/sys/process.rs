@@ -55,6 +55,16 @@ pub fn holding(is_wanted: &dyn Fn(&Path) -> bool) -> impl Iterator<Item = i32> {
     ids().filter(holds)
 }
 
+/// Whether a process has the rights of this process's user or of root, and of no other user. Who owns its directory in `/proc`
+/// does not say that: root owns those of all processes that do not let themselves be dumped.
+pub fn is_ours_or_roots(pid: i32) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let mut users = users.into_iter().flat_map(str::split_whitespace).map(str::parse).peekable();
+    users.peek().is_some() && users.all(|user| user == Ok(0) || user == Ok(own))
+}
+
 /// The processes that began at this time or later, in clock ticks after boot.
 pub(crate) fn since(ticks: u64) -> impl Iterator<Item = Process> {
     ids().filter_map(without_executable).filter(move |process| process.start_ticks >= ticks).map(complete)

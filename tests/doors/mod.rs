@@ -2,6 +2,10 @@
 
 mod channel;
 mod inherited;
+mod planted;
 mod published;
+mod resume;
+mod secrets;
 mod state;
+mod sweep;
 mod working;

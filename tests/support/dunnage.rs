@@ -129,17 +129,18 @@ impl Dunnage {
         command.envs(self.environment.iter().map(|(variable, value)| (variable, value)));
     }
 
-    /// The content of the state directory without the unpacked image and empty directories.
+    /// The content of the state directory without the unpacked image, the key, and empty directories.
     pub fn left_in_state(&self) -> Vec<PathBuf> {
         let mut open = vec![self.state()];
         let mut left = Vec::new();
         while let Some(directory) = open.pop() {
             for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
                 let path = entry.path();
-                let is_image = path.starts_with(self.state().join("images"));
+                let is_image =
+                    path.starts_with(self.state().join("images")) || path == self.state().join("id");
                 match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                     true => open.push(path),
-                    false if !is_image => left.push(path),
+                    false if !is_image && path != self.state().join("key") => left.push(path),
                     false => {}
                 }
             }

@@ -15,6 +15,7 @@ pub mod stats;
 pub mod subject;
 pub mod text;
 pub mod units;
+pub mod variables;
 pub mod verdict;
 
 /// Each of them once, in order of first appearance.

@@ -95,6 +95,9 @@ impl Failure {
     }
 }
 
+/// Bytes of a line that names a cause. Longer ones are not for people.
+const LONGEST_CAUSE: usize = 600;
+
 /// The line of a program's output that names the cause of its failure: if Go's runtime gave up, its first
 /// line, since stacks follow; otherwise the last line that mentions an error and is not a mere warning;
 /// otherwise the last one that does not point to the help.
@@ -106,11 +109,12 @@ pub fn cause_in(words: &str) -> &str {
         let line = line.to_lowercase();
         line.contains("error") && !LESS.iter().any(|less| line.contains(less))
     };
-    lines()
+    let cause = lines()
         .find(|line| GO.iter().any(|start| line.starts_with(start)))
         .or_else(|| lines().rfind(is_error))
         .or_else(|| lines().rfind(|line| !line.contains("--help")))
-        .unwrap_or_default()
+        .unwrap_or_default();
+    &cause[..cause.floor_char_boundary(LONGEST_CAUSE)]
 }
 
 impl fmt::Display for Failure {

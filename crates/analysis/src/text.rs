@@ -82,13 +82,25 @@ fn skip_until(rest: &mut Letters<'_>, is_final: impl Fn(char) -> bool) {
     }
 }
 
+/// The text with a mark in place of everything that would control a terminal or change the writing direction; lines stay.
+pub fn harmless(text: &str) -> String {
+    let is_bad =
+        |letter: char| letter != '\n' && (letter.is_control() || is_line_end(letter)) || is_directing(letter);
+    text.chars().map(|letter| if is_bad(letter) { char::REPLACEMENT_CHARACTER } else { letter }).collect()
+}
+
+/// Marks that change the writing direction, join letters, or are tags of other letters.
+fn is_directing(letter: char) -> bool {
+    matches!(letter, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
 fn is_line_end(letter: char) -> bool {
     matches!(letter, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 fn is_invisible(letter: char) -> bool {
-    letter.width().unwrap_or(0) == 0
-        || matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+    letter.width().unwrap_or(0) == 0 || letter == '\u{ad}' || is_directing(letter)
 }
 
 /// The number of columns of a text.
@@ -139,26 +151,27 @@ pub fn wrap(first: &str, text: &str, columns: usize) -> Vec<String> {
     let room = columns.saturating_sub(indent).max(1);
     let mut lines = Vec::new();
     let mut line = String::new();
-    for mut word in words(text) {
+    for word in words(text) {
         if !line.is_empty() && width(&line) + 1 + width(&word) > room {
             lines.push(std::mem::take(&mut line));
-        }
-        while width(&word) > room {
-            let mut used = 0;
-            let fits = |letter: char| {
-                used += letter.width().unwrap_or(0);
-                used <= room
-            };
-            let at = word.chars().map(|letter| (letter, letter.len_utf8()));
-            let mut keep = fits;
-            let bytes: usize = at.take_while(|(letter, _)| keep(*letter)).map(|(_, bytes)| bytes).sum();
-            let bytes = bytes.max(word.chars().next().map_or(0, char::len_utf8));
-            lines.push(word.drain(..bytes).collect());
         }
         if !line.is_empty() {
             line.push(' ');
         }
-        line.push_str(&word);
+        // Letter by letter only where a word does not fit into a line, and so begins one.
+        if width(&word) <= room {
+            line.push_str(&word);
+            continue;
+        }
+        let mut used = 0;
+        for letter in word.chars() {
+            used += letter.width().unwrap_or(0);
+            if used > room && !line.is_empty() {
+                lines.push(std::mem::take(&mut line));
+                used = letter.width().unwrap_or(0);
+            }
+            line.push(letter);
+        }
     }
     lines.push(line);
     let prefix = |index: usize| if index == 0 { first.to_owned() } else { " ".repeat(indent) };

@@ -10,6 +10,7 @@ use crate::experiment::network::http;
 use crate::experiment::service;
 use crate::plan::Chosen;
 use crate::plan_file::Typed;
+use crate::variables::{self, Variables};
 
 /// Replaces `command` by `service` if `--ready` asks for that.
 pub fn services(experiments: &mut [&'static str], options: &CommandOptions) -> Result<()> {
@@ -49,12 +50,16 @@ pub fn settings(options: &CommandOptions, experiments: &[&'static str]) -> Resul
     options.workdir.iter().for_each(|directory| add("workdir", directory));
     options.port.iter().for_each(|port| add("port", &port.to_string()));
     for (key, option, words, check) in [
-        ("env", "--env", &options.env, line::variable as fn(&str) -> Result<(), String>),
+        (variables::KEY, "--env", &options.env, line::variable as fn(&str) -> Result<(), String>),
         ("mount", "--mount", &options.mount, |text| line::mount(text).map(drop)),
     ] {
         for word in words {
             check(word).map_err(|form| {
-                usage(format!("invalid value `{option} {word}`\n\nhint: `{option}` takes {form}"))
+                let word = if key == variables::KEY { "" } else { word };
+                usage(format!(
+                    "invalid value `{}`\n\nhint: `{option}` takes {form}",
+                    format!("{option} {word}").trim()
+                ))
             })?;
         }
         if !words.is_empty() {
@@ -76,6 +81,26 @@ pub fn settings(options: &CommandOptions, experiments: &[&'static str]) -> Resul
         )));
     }
     Ok(pairs.iter().map(|pair| Typed::on_command_line(pair)).collect())
+}
+
+/// Takes the values of variables out of the settings, and out of this process's environment where only a name is given.
+pub fn without_values(pairs: &mut [Typed]) -> Result<Variables> {
+    let mut variables = Variables::default();
+    let outside = |name: &str| {
+        let value = std::env::var_os(name).ok_or_else(|| {
+            format!("the environment has no variable `{name}`\n\nhint: export it, or give its value as in `--env {name}=VALUE`")
+        })?;
+        value.into_string().map_err(|_| format!("the value of `{name}` is not UTF-8"))
+    };
+    for pair in pairs {
+        let Some(text) = pair.text.strip_prefix(variables::KEY).and_then(|rest| rest.strip_prefix('='))
+        else {
+            continue;
+        };
+        let names = variables.keep(text, outside).map_err(|why| pair.wrong(why))?;
+        pair.text = format!("{}={names}", variables::KEY);
+    }
+    Ok(variables)
 }
 
 /// Fails if a path to mount does not exist, because every launch would fail.
@@ -216,7 +241,10 @@ mod tests {
             })
         };
         assert!(with("data:/in", "", "").contains("HOST:INSIDE"));
-        assert!(with("", "A", "").contains("NAME=VALUE"));
+        assert!(
+            with("", "=secret", "").contains("NAME=VALUE or NAME")
+                && !with("", "=secret", "").contains("secret")
+        );
         assert!(with("", "", "n").contains("NAME=V1,V2"));
         assert!(with("", "", "n=1,2").contains("write `{n}` into the command"));
         assert!(with("", "", "x=").contains("name at least one value"));

@@ -48,6 +48,13 @@ pub(super) const CHECKS: &[Check] = &[
             finding.unless(view.state.writable?, format!("`{path}`"))
         },
     ),
+    check("state-private", "who can change the state directory can change what is measured", |view| {
+        let path = view.state.path.display();
+        let objection = view.state.objection.as_deref().unwrap_or_default();
+        Finding::problem(format!("`{path}` is not used: {objection}"))
+            .advice("set `$DUNNAGE_STATE` to a directory of your own, below directories that no other user can change")
+            .unless(view.state.objection.is_none(), "only you and root can change it")
+    }),
     check("state-exec", "the probe is executed from the state directory", |view| {
         let mount = &view.facts.storage.as_ref()?.mount;
         let point = mount.point.display();
@@ -142,6 +149,14 @@ mod tests {
         });
         assert!(finding.what.ends_with("`/` is mounted read-only"), "{finding:?}");
         assert!(finding.fix.unwrap().contains("set `$DUNNAGE_STATE`"));
+
+        let finding =
+            found("state-private", |v| v.state.objection = Some("`/x` belongs to user 7".to_owned()));
+        assert_eq!(
+            (finding.state, &*finding.what),
+            (Problem, "`/var/lib/dunnage` is not used: `/x` belongs to user 7")
+        );
+        assert_eq!(state("state-private", |_| ()), Ok);
 
         let mounted = |option: &str| {
             found("state-exec", |v| {

@@ -10,6 +10,7 @@ use crate::host::mounts;
 use crate::host::tree::Tree;
 use crate::record::RoundContext;
 use crate::sys::filesystem::{self, Left};
+use crate::sys::place::{self, Unsafe};
 use crate::units::Nanos;
 
 /// One machine at one moment.
@@ -34,6 +35,8 @@ pub struct StateDirectory {
     pub path: PathBuf,
     /// Whether files can be created in it, or the directory itself can be.
     pub writable: Option<bool>,
+    /// Why another user could change it.
+    pub objection: Option<String>,
     /// The free space on its filesystem.
     pub left: Option<Left>,
 }
@@ -48,6 +51,10 @@ impl View {
         let nearest = mounts::real(state_directory);
         let state = StateDirectory {
             path: state_directory.to_owned(),
+            objection: match place::is_safe(state_directory) {
+                Err(why @ Unsafe::Others { .. }) => Some(why.to_string()),
+                _ => None,
+            },
             writable: nearest.as_deref().and_then(|nearest| filesystem::may_be_written(nearest).ok()),
             left: nearest.as_deref().and_then(|nearest| filesystem::left(nearest).ok()),
         };
@@ -159,6 +166,7 @@ pub(crate) fn planted() -> View {
         },
     });
     view.state = StateDirectory {
+        objection: None,
         path: PathBuf::from("/var/lib/dunnage"),
         writable: Some(true),
         left: Some(Left { bytes: 1 << 30, files: Some(10_000) }),

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use super::super::variables_of;
 use super::{Exchange, sample, wrong};
 use crate::experiment::Setting;
 use crate::experiment::network::http::{
@@ -63,8 +64,9 @@ fn addition(setting: &Setting, run: &RunContext) -> Result<Addition, Failure> {
 
 fn server(setting: &Setting, subject: &dyn Subject, run: &RunContext) -> Result<Server, Abort> {
     if let Some(Program { wanted, path, .. }) = program(setting)? {
-        let head = [wanted.directory, wanted.variables.len().to_string()];
-        let words = head.into_iter().chain(wanted.variables).chain(wanted.words);
+        let variables = variables_of(setting, run)?;
+        let head = [wanted.directory, variables.len().to_string()];
+        let words = head.into_iter().chain(variables.iter().cloned()).chain(wanted.words);
         return Ok(Server::Program(words.collect(), path.to_owned()));
     }
     let File { bytes, sync, in_volume } = file(setting);

@@ -69,6 +69,11 @@ impl<'a> Servers<'a> {
         Servers { subject, host, run, asked, pairs: Vec::new() }
     }
 
+    /// The context that they share.
+    pub fn run(&self) -> &'a RunContext {
+        self.run
+    }
+
     /// Takes a sample. After a failure the next one gets a new server.
     pub fn take(&mut self, (exchange, setting): Asked<'_>) -> Result<Sample, Abort> {
         let end = exchange.end(setting);

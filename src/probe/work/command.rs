@@ -40,8 +40,8 @@ const USUAL_PLACES: &[u8] = b"/bin:/usr/bin";
 /// How often to look for processes that were left running.
 const LOOKS: usize = 100;
 
-/// `command run|identify through|discard FILE PORT TIME DIRECTORY COUNT NAME=VALUE… WORD…`: the message goes
-/// to the existing file. With a time, in nanoseconds, a service is started, which has that long to get ready:
+/// `command run|identify through|discard FILE PORT TIME DIRECTORY COUNT WORD…`: the message goes to the
+/// existing file, which first holds as many variables, each `NAME=VALUE` and a zero byte. With a time, in nanoseconds, a service is started, which has that long to get ready:
 /// until the port is open, or with port 0 until the host signals it. An empty directory is the current one.
 /// Without words nothing is started, which measures the start alone. `identify` reports the file that would
 /// be executed and its SHA-256, and starts nothing; `cold` is `run` and reports how much of that file is in
@@ -57,6 +57,11 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
     let (Some(directory), Some(count)) = (words.get(5), words.number(6)) else {
         return report.refuse("`command` needs a directory and a count of variables");
     };
+    let own = match variables_in(file, count as usize) {
+        Ok(own) => own,
+        Err(why) => return report.refuse(&why),
+    };
+    let own: Vec<&CStr> = own.iter().map(CString::as_c_str).collect();
     let output = match message_into(file) {
         Ok(output) => output,
         Err(errno) => return report.refuse(&format!("cannot open the file for the message: error {errno}")),
@@ -66,11 +71,10 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
     {
         return report.result("directory_refused", errno.raw_os_error().into());
     }
-    let rest = words.from(7);
-    let (own, arguments) = rest.split_at(rest.len().min(count as usize));
+    let arguments = words.from(7);
     // The empty launch searches as well, so that both include the search.
     let Some(name) = arguments.first() else { return say_what_was_charged(report) };
-    let inherited = inherited(own);
+    let inherited = inherited(&own);
     let environment: Vec<&CStr> =
         inherited.iter().map(CString::as_c_str).chain(own.iter().copied()).collect();
     let path = match find(name, &environment) {
@@ -92,9 +96,22 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
     if service.as_ref().is_some_and(Service::is_open) {
         return report.result("port_taken", port as i64);
     }
-    if let Err(errno) = start_and_wait(&path, [arguments, &environment], output, service, report) {
+    if let Err(errno) = start_and_wait(&path, [&arguments, &environment], output, service, report) {
         report.result("not_started", errno.into());
     }
+}
+
+/// The variables that this file holds.
+fn variables_in(file: &CStr, count: usize) -> Result<Vec<CString>, String> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let path = std::path::Path::new(std::ffi::OsStr::from_bytes(file.to_bytes()));
+    let bytes = std::fs::read(path).map_err(|error| format!("cannot read the variables: {error}"))?;
+    let pairs = bytes.split_inclusive(|byte| *byte == 0);
+    let all: Vec<CString> =
+        pairs.filter_map(|pair| CStr::from_bytes_with_nul(pair).ok()).map(CStr::to_owned).collect();
+    if all.len() == count { Ok(all) } else { Err(format!("there are {} of {count} variables", all.len())) }
 }
 
 /// Sends the message to this file; returns the previous standard output.

@@ -210,6 +210,8 @@ fn value_of_setting(key: &str, text: &str, words: &mut Words) -> String {
         Some((name, value)) => {
             format!("{}={}", words.kept(Kind::Value, "name", name), label::value("value", value, words))
         }
+        // Of a variable there is only the name.
+        None if key == "env" => words.kept(Kind::Value, "name", word),
         None => words.given(Kind::Value, "value", word),
     };
     let place = |part: &str, words: &mut Words| {

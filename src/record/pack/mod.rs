@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use read::unpack;
 pub(super) use read::unpacked;
-pub use write::{Contents, Options, Present, look, write};
+pub use write::{Contents, Options, look, write};
 
 /// The format's name in the first entry.
 const FORMAT_NAME: &str = "dunnage-pack";

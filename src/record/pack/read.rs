@@ -16,6 +16,7 @@ use super::{FORMAT_NAME, Listed, MANIFEST, Manifest, VERSION};
 use crate::image::Summed;
 use crate::outcome::Artefact;
 use crate::report::text::clean;
+use crate::sys::directory::Directory;
 
 /// Samples shrink to a tenth or less; this compression can reach at most a thousandth.
 const MOST_TIMES: u64 = 200;
@@ -27,23 +28,31 @@ pub fn unpack(path: &Path, directory: &Path) -> Result<()> {
     super::super::check_empty(directory, "")?;
     let context = |path: &Path| format!("cannot create `{}`", path.display());
     let above = directory.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(above).with_context(|| context(above))?;
+    let inside = Directory::make(above).with_context(|| context(above))?;
     let part = tempfile::Builder::new()
         .prefix(".dunnage-")
-        .permissions(Permissions::from_mode(0o777))
-        .tempdir_in(above)
+        .permissions(Permissions::from_mode(0o755))
+        .tempdir_in(inside.at(""))
         .with_context(|| context(directory))?;
+    // Entered by descriptor, because the directory above may be another user's.
+    let own = Directory::own(part.path()).with_context(|| context(directory))?;
     walk(path, &mut |name, bytes| {
         // Names were checked against a list; subdirectories are those of the pilot and of samples' files.
-        let place = part.path().join(name);
-        let above = place.parent().unwrap_or(part.path());
-        fs::create_dir_all(above).with_context(|| context(above))?;
-        let mut file = File::create_new(&place).with_context(|| context(&place))?;
-        io::copy(bytes, &mut file).with_context(|| format!("cannot unpack into `{}`", place.display()))?;
+        let names: Vec<&str> = name.split('/').collect();
+        let (file, above) = names.split_last().context("a name is not empty")?;
+        let below = above.iter().try_fold(None::<Directory>, |place, name| {
+            place.as_ref().unwrap_or(&own).own_inside(name).map(Some)
+        });
+        let below = below.with_context(|| context(directory))?;
+        let made = below.as_ref().unwrap_or(&own).create(file, 0o644);
+        let mut made = made.with_context(|| context(&directory.join(name)))?;
+        io::copy(bytes, &mut made)
+            .with_context(|| format!("cannot unpack into `{}`", directory.display()))?;
         Ok(())
     })?;
     // An empty directory of this name may exist; anything else makes this fail.
-    fs::rename(part.path(), directory)
+    let name = directory.file_name().with_context(|| context(directory))?;
+    fs::rename(part.path(), inside.at(name))
         .with_context(|| format!("cannot rename the unpacked directory to `{}`", directory.display()))
 }
 

@@ -14,8 +14,8 @@ use flate2::write::GzEncoder;
 use serde::Serialize;
 
 use super::super::{
-    ENVIRONMENT, Environment, MOST_BYTES, PILOT, PLAN, SAMPLES, Source, part_of, plan_file, reader, regular,
-    source,
+    ENVIRONMENT, Environment, MOST_BYTES, PILOT, PLAN, Present, SAMPLES, Source, part_of, plan_file, reader,
+    regular, source,
 };
 use super::label::names_of_image;
 use super::proof::Proof;
@@ -148,27 +148,14 @@ fn words(sources: &[(String, Source)], options: &Options) -> Result<Words> {
     Ok(Words::new(&machine, &options.words, &vocabulary, &public))
 }
 
-/// Whether an existing file may be replaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Present {
-    /// It is kept, and no pack is written.
-    Keep,
-    /// It is replaced once the pack is complete.
-    Replace,
-}
-
 /// Writes the pack and returns its size. The file gets its name when it is complete and has passed the search.
 pub fn write(contents: Contents, path: &Path, present: Present) -> Result<u64> {
     let context = || format!("cannot write `{}`", path.display());
     let mut part = part_of(path).with_context(context)?;
-    archive(&contents, &contents.cleaned, BufWriter::new(part.as_file_mut())).with_context(context)?;
+    archive(&contents, &contents.cleaned, BufWriter::new(part.file())).with_context(context)?;
     prove(part.path(), &contents.secrets)?;
     let size = part.path().metadata().with_context(context)?.len();
-    let named = match present {
-        Present::Replace => part.persist(path),
-        Present::Keep => part.persist_noclobber(path),
-    };
-    named.map_err(|why| why.error).with_context(context)?;
+    part.persist(present).with_context(context)?;
     Ok(size)
 }
 

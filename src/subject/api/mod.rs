@@ -205,7 +205,7 @@ impl Api {
                 Server::Own(_) => Some(PODMANS_PATIENCE),
             },
             run: &run.id,
-            state: &run.place.state,
+            state: &run.place.id,
         }
     }
 
@@ -322,7 +322,7 @@ impl Subject for Api {
         let record = of_subject(offer.kind(), &self.engine.about.spec, &name);
         run.owner.make(offer.kind(), record, || {
             let target = format!("/v{}/{}s/create", self.version, offer.name());
-            let labels = json!({ RUN_LABEL: run.id, STATE_LABEL: run.place.state.to_string_lossy() });
+            let labels = json!({ RUN_LABEL: run.id, STATE_LABEL: run.place.id });
             let request = Request::with_json(&target, &json!({ "Name": name, "Labels": labels }));
             ask_once(&self.address(), &request, &mut Patience::new(run.allowed, Some(&run.interrupts)))?;
             Ok(match offer {

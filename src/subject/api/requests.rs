@@ -30,8 +30,8 @@ pub struct Wish<'a> {
     pub stop_timeout: Option<u32>,
     /// The run that it belongs to.
     pub run: &'a str,
-    /// The state directory with the run's journal.
-    pub state: &'a Path,
+    /// The random name of the state directory with the run's journal.
+    pub state: &'a str,
 }
 
 impl Wish<'_> {
@@ -51,7 +51,7 @@ impl Wish<'_> {
             "Image": self.image,
             "ExposedPorts": self.ports(order, |_| json!({})),
             "Entrypoint": entrypoint,
-            "Labels": { RUN_LABEL: self.run, STATE_LABEL: self.state.to_string_lossy() },
+            "Labels": { RUN_LABEL: self.run, STATE_LABEL: self.state },
             "HostConfig": self.host_config(order),
         });
         if let Some(seconds) = self.stop_timeout {
@@ -173,7 +173,7 @@ mod tests {
             ulimits: &[("nofile", 1024)],
             stop_timeout: Some(10),
             run: "12345678",
-            state: Path::new("/state"),
+            state: "0123",
         };
         wish.body(Task::Start.into())
     }
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!((&host["Runtime"], &body["Tty"]), (&json!("crun"), &json!(true)));
         assert_eq!(host["Ulimits"], json!([{ "Name": "nofile", "Soft": 1024, "Hard": 1024 }]));
         assert_eq!((&body["Cmd"], &body["StopTimeout"]), (&json!(["start", "limits"]), &json!(10)));
-        assert_eq!(body["Labels"], json!({ "dunnage.run": "12345678", "dunnage.state": "/state" }));
+        assert_eq!(body["Labels"], json!({ "dunnage.run": "12345678", "dunnage.state": "0123" }));
     }
 
     #[test]

@@ -5,12 +5,13 @@
 use serde_json::Value;
 
 use super::super::engine::{RUN_LABEL, STATE_LABEL};
-use super::super::{Broom, Unavailable, context, on_path};
+use super::super::{Broom, Place, Unavailable, context, on_path};
 use super::ctr::{Ctr, NAMESPACE};
 use super::{SOCKETS, address};
 use crate::image::archive::IMAGE_LABEL;
+use crate::image::{EXECUTABLE, is_ours};
 use crate::outcome::Failure;
-use crate::resource::Found;
+use crate::resource::{self, Found};
 use crate::sys::clock;
 use crate::units::Stamp;
 
@@ -21,7 +22,7 @@ const SNAPSHOTTERS: [&str; 3] = ["overlayfs", "native", "erofs"];
 const RUNTIME_STATE: &str = "/run/containerd/runc";
 
 /// Sweeps every containerd on a usual socket.
-pub fn sweep(broom: Broom) -> Vec<String> {
+pub fn sweep(place: &Place, broom: Broom) -> Vec<String> {
     let Some(program) = on_path("ctr") else { return Vec::new() };
     let own = address(None).ok();
     let mut addresses: Vec<_> = own.into_iter().chain(SOCKETS.map(str::to_owned)).collect();
@@ -31,23 +32,24 @@ pub fn sweep(broom: Broom) -> Vec<String> {
     for address in addresses.iter().filter_map(|socket| address(Some(socket)).ok()) {
         let ctr = Ctr::new(program.clone(), &address);
         told.extend(
-            one(&ctr, broom).unwrap_or_else(|why| vec![format!("cannot sweep containerd: {}", why.reason)]),
+            one(&ctr, place, broom)
+                .unwrap_or_else(|why| vec![format!("cannot sweep containerd: {}", why.reason)]),
         );
     }
     told
 }
 
-fn one(ctr: &Ctr, broom: Broom) -> Result<Vec<String>, Unavailable> {
+fn one(ctr: &Ctr, place: &Place, broom: Broom) -> Result<Vec<String>, Unavailable> {
     if !ctr.lines(&["namespaces", "ls", "--quiet"])?.iter().any(|name| name == NAMESPACE) {
         return Ok(Vec::new());
     }
     let mut told = Vec::new();
     let mut staying = Vec::new();
     for container in ctr.lines(&["containers", "ls", "--quiet"])? {
-        match labels(ctr, &container) {
+        match run_of(ctr, &container, place) {
             // One of dunnage's names is not enough; a user may have chosen the same one.
             None => staying.push(container),
-            Some((state, run)) if context::may_be_alive(state.as_ref(), &run) => staying.push(container),
+            Some(run) if context::may_be_alive(&place.state, &run) => staying.push(container),
             Some(_) if broom.containers => {
                 let what = format!("container `{container}` from containerd");
                 told.extend(broom.take(what, || removed(ctr, &container)));
@@ -96,11 +98,15 @@ fn remove_namespace(ctr: &Ctr, may_be_empty_soon: bool) -> Result<String, Unavai
     }
 }
 
-/// The state directory and the run of a container made by dunnage.
-fn labels(ctr: &Ctr, container: &str) -> Option<(String, String)> {
+/// The run of a container that this state directory's dunnage made, by its name, its labels and its program.
+fn run_of(ctr: &Ctr, container: &str, place: &Place) -> Option<String> {
     let info: Value = serde_json::from_str(&ctr.ask(&["containers", "info", container]).ok()?).ok()?;
-    let label = |name: &str| info["Labels"][name].as_str().map(str::to_owned);
-    Some((label(STATE_LABEL)?, label(RUN_LABEL)?))
+    let run = info["Labels"][RUN_LABEL].as_str()?;
+    let is_ours = !place.id.is_empty()
+        && info["Labels"][STATE_LABEL] == place.id
+        && info["Spec"]["process"]["args"][0] == EXECUTABLE
+        && resource::is_name_of(run, container);
+    is_ours.then(|| run.to_owned())
 }
 
 /// Removes a container with its snapshot, for every snapshotter.
@@ -141,7 +147,8 @@ fn loose_ends(ctr: &Ctr, broom: Broom) -> Result<Vec<String>, Unavailable> {
 fn images(ctr: &Ctr, broom: Broom) -> Result<Vec<String>, Unavailable> {
     let (label, value) = IMAGE_LABEL;
     let filter = format!("labels.\"{label}\"=={value}");
-    let removed = ctr.lines(&["images", "ls", "--quiet", &filter])?.into_iter().filter_map(|image| {
+    let all = ctr.lines(&["images", "ls", "--quiet", &filter])?.into_iter();
+    let removed = all.filter(|image| is_ours(image)).filter_map(|image| {
         let what = format!("image `{image}` from containerd");
         broom.take(what, || ctr.removed(&["images", "delete", "--sync", &image]))
     });

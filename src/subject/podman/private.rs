@@ -1,11 +1,11 @@
 //! Podman with a storage driver that its own store does not use: the same podman with a private store of the
 //! run. Networks are shared with podman's own store, so what its containers can reach is the same.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::{find, find_with, limits_to_ask_for};
 use crate::outcome::Abort;
-use crate::resource::store::{Shared, store};
+use crate::resource::store::{MOUNT_PROGRAM, Shared, store};
 use crate::resource::tool;
 use crate::subject::component::Client;
 use crate::subject::drivers::Storage;
@@ -14,9 +14,6 @@ use crate::subject::private::{Begun, Private, copy_image};
 use crate::subject::treatment::Expected;
 use crate::subject::{Place, RunContext, Spec, Subject, Unavailable, api};
 use crate::sys::raw;
-
-/// The program that mounts for fuse-overlayfs.
-const MOUNT_PROGRAM: &str = "fuse-overlayfs";
 
 /// The subject; `why` says why podman's own store does not serve.
 pub(super) fn build(spec: &Spec, _: &Place, why: Unavailable) -> Result<Box<dyn Subject>, Unavailable> {
@@ -27,20 +24,16 @@ pub(super) fn build(spec: &Spec, _: &Place, why: Unavailable) -> Result<Box<dyn 
         ));
     }
     let Some(storage) = Storage::of(spec) else { return Err(why) };
-    let options = match storage.name {
-        MOUNT_PROGRAM => {
-            let program = tool::find(MOUNT_PROGRAM, MOUNT_PROGRAM)
-                .map_err(|failure| Unavailable::not_installed(failure.reason))?;
-            format!("--storage-driver overlay --storage-opt overlay.mount_program={}", program.display())
-        }
-        name => format!("--storage-driver {name}"),
-    };
+    if storage.name == MOUNT_PROGRAM {
+        tool::find(MOUNT_PROGRAM, MOUNT_PROGRAM)
+            .map_err(|failure| Unavailable::not_installed(failure.reason))?;
+    }
     let mut users = find(&without_storage(spec))?;
     let shared = shared(&users)?;
     users.about.spec = spec.clone();
     users.about.expected = Expected { storage: Some(storage), root: &[], ..users.about.expected };
-    let (program, spec) = (users.client.path.clone(), spec.clone());
-    let begin = move |run: &RunContext| begin(&spec, &program, &options, &shared, run);
+    let spec = spec.clone();
+    let begin = move |run: &RunContext| begin(&spec, storage.name, &shared, run);
     Ok(Box::new(Private::new(users.about, Box::new(begin))))
 }
 
@@ -62,15 +55,8 @@ fn shared(users: &Engine) -> Result<Shared, Unavailable> {
 }
 
 /// Makes the store, and finds podman with it.
-fn begin(
-    spec: &Spec,
-    program: &Path,
-    options: &str,
-    shared: &Shared,
-    run: &RunContext,
-) -> Result<Begun, Abort> {
-    let words: Vec<&str> = options.split(' ').collect();
-    let store = store(&run.owner, program, &words, shared)?;
+fn begin(spec: &Spec, driver: &str, shared: &Shared, run: &RunContext) -> Result<Begun, Abort> {
+    let store = store(&run.owner, driver, shared)?;
     let engine = find_with(spec, &store)?;
     let users = Client { global: Vec::new(), ..engine.client.clone() };
     copy_image(spec, &users, &engine.client, run)?;

@@ -106,6 +106,8 @@ pub struct SettingKey {
     pub values: &'static [&'static str],
     /// Checks any other value; if none, only `values` are allowed.
     pub check: Option<Check>,
+    /// What of such a value is recorded and shown; all of it if none.
+    pub shown: Option<fn(&str) -> String>,
     /// What it means, for users.
     pub meaning: &'static str,
 }
@@ -113,12 +115,17 @@ pub struct SettingKey {
 impl SettingKey {
     /// A key that takes these values.
     pub(super) const fn of(name: &'static str, values: &'static [&'static str]) -> SettingKey {
-        SettingKey { name, values, check: None, meaning: "" }
+        SettingKey { name, values, check: None, shown: None, meaning: "" }
     }
 
     /// The same, and any other value that passes this check.
     pub(super) const fn or(self, check: Check) -> SettingKey {
         SettingKey { check: Some(check), ..self }
+    }
+
+    /// The same with only this part of a value recorded and shown.
+    pub(super) const fn shown_as(self, shown: fn(&str) -> String) -> SettingKey {
+        SettingKey { shown: Some(shown), ..self }
     }
 
     /// The same with what it means.
@@ -132,7 +139,11 @@ impl SettingKey {
             return Ok(listed);
         }
         let check = self.check.ok_or_else(|| self.values.join(", "))?;
-        check(value).map(|()| interned(value))
+        check(value)?;
+        Ok(match self.shown {
+            Some(shown) => interned(&shown(value)),
+            None => interned(value),
+        })
     }
 }
 

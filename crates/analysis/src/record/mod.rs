@@ -12,5 +12,5 @@ pub use environment::{
     ComponentFacts, Environment, FilterFacts, IMPORT_RULES, IssueFacts, Order, Origin, SubjectFacts, Timer,
 };
 pub use reader::{Cause, FailureRow, Recorded, Row, Series, read, rows};
-pub use source::{Place, Samples, Source};
+pub use source::{Place, Samples, Source, read_line};
 pub use wire::{ENVIRONMENT, FORMAT, PLAN, RoundContext, SAMPLES};

@@ -41,11 +41,11 @@ pub fn mount(text: &str) -> Result<Mount, String> {
     Ok(Mount { host: PathBuf::from(host), inside: PathBuf::from(inside), access })
 }
 
-/// A variable as `NAME=VALUE`.
+/// A variable as `NAME=VALUE`, or `NAME` for one of dunnage's own.
 pub fn variable(text: &str) -> Result<(), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() && !value.contains('\0') => Ok(()),
-        _ => Err("NAME=VALUE".to_owned()),
+    match text.is_empty() || text.starts_with('=') || text.contains('\0') {
+        true => Err("NAME=VALUE or NAME".to_owned()),
+        false => Ok(()),
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(filled_in("{n} {m}", &values), "{m} 1");
         assert!(swept("a=1 a=2").is_err());
         assert!(swept("10").is_err() && swept("=1").is_err());
-        assert!(variable("A=").is_ok() && variable("A").is_err());
+        assert!(variable("A=").is_ok() && variable("A").is_ok() && variable("=A").is_err());
     }
 
     proptest! {

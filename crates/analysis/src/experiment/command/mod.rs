@@ -17,6 +17,7 @@ use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::{Mount, Need};
 use crate::units::{Nanos, Unit};
+use crate::variables;
 use ready::Ready;
 
 /// Its name.
@@ -91,8 +92,6 @@ pub struct Wanted {
     pub words: Vec<String>,
     /// Its working directory; empty for the image's own.
     pub directory: String,
-    /// Its variables, `NAME=VALUE`.
-    pub variables: Vec<String>,
     /// Mounts of the host inside.
     pub mounts: Vec<Mount>,
     /// Where its output goes: `through` or `discard`.
@@ -126,7 +125,6 @@ impl Wanted {
         Ok(Wanted {
             words,
             directory: setting.get("workdir").unwrap_or_default().to_owned(),
-            variables: words_of("env")?,
             mounts: mounts?,
             output: setting.get("output").unwrap_or(OUTPUTS[0]),
             ready: setting.get("ready").map(Ready::of).transpose()?,
@@ -159,9 +157,13 @@ pub(in crate::experiment) const GIVEN: [SettingKey; 6] = [
     SettingKey::of("workdir", &[])
         .or(|text| fits(text.starts_with('/'), "an absolute path"))
         .meaning("the working directory inside; the image's own by default"),
-    SettingKey::of("env", &[])
-        .or(|text| line::split(text)?.iter().try_for_each(|one| line::variable(one)))
-        .meaning("variables of the command, `NAME=VALUE` separated by blanks"),
+    SettingKey::of(variables::KEY, &[])
+        .or(|text| variables::names(text).map(drop))
+        .shown_as(|text| variables::names(text).unwrap_or_default())
+        .meaning(
+            "variables of the command, `NAME=VALUE` separated by blanks, or `NAME` for the value that dunnage's own environment \
+             has; values are kept for `resume` only and shown nowhere, so the setting has just the names",
+        ),
     SettingKey::of("mount", &[])
         .or(|text| line::split(text)?.iter().try_for_each(|one| line::mount(one).map(drop)))
         .meaning("host paths to mount inside, `HOST:INSIDE[:ro]` separated by blanks"),
@@ -222,7 +224,7 @@ mod tests {
 
     #[test]
     fn settings_with_values_of_a_persons_own_are_read_again() {
-        let text = r#"cmd="sh -c \"exit 0; x\"";mode=exec;env=A=1;sweep=n=3"#;
+        let text = r#"cmd="sh -c \"exit 0; x\"";mode=exec;env=A;sweep=n=3"#;
         let parsed = crate::experiment::parse_setting(&COMMAND, text).unwrap();
         assert_eq!(parsed.get("cmd"), Some(r#"sh -c "exit 0; x""#));
         assert_eq!((parsed.get("sweep"), parsed.get("mount")), (Some("n=3"), None));
