@@ -2,7 +2,8 @@
 //! as for a user, and is read here and discarded; the probe's message is in a file that is bound into the
 //! container. `service`: two launches, the last of which runs the service until it is ready.
 
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{OpenOptions, Permissions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::exec;
@@ -13,6 +14,7 @@ use crate::experiment::command::{self, NAME, Wanted, line};
 use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment, Sample};
 use crate::probe::message::{Done, Message};
+use crate::subject::treatment::Own;
 use crate::subject::{Access, ContainerRequest, Mount, Need, RunContext, Span, Subject, Work};
 use crate::sys::{filesystem, place};
 use crate::units::{Nanos, Stamp};
@@ -39,7 +41,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
         );
     }
     let variables = variables_of(setting, run)?;
-    let works = works(&wanted, variables.len(), &message_file(run, variables)?, run.allowed);
+    let works = works(&wanted, variables.len(), &message_file(subject, run, variables)?, run.allowed);
     match setting.get("mode") {
         Some("exec") => entered(subject, (&wanted, variables), &works, run),
         _ => launched(subject, (&wanted, variables), &works, run),
@@ -50,17 +52,30 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
 type Asked<'a> = (&'a Wanted, &'a [String]);
 
 /// The file for the probe's message, which holds the command's variables until the probe has read them: every user of the
-/// machine sees arguments. Root inside may be any user outside. All samples use the same file, so that every launch of a
-/// command is the same.
-fn message_file(run: &RunContext, variables: &[String]) -> Result<PathBuf, Failure> {
+/// machine sees arguments. Root inside may be any user outside where users are mapped; only then can others write to it, as far as
+/// they are let through to it. All samples use the same path, so that every launch of a command is the same.
+fn message_file(subject: &dyn Subject, run: &RunContext, variables: &[String]) -> Result<PathBuf, Failure> {
     let file = run.workspace().join("message");
-    let mode = std::fs::Permissions::from_mode(0o666);
-    let content: String = variables.iter().flat_map(|pair| [pair, "\0"]).collect();
-    let made = place::make(&run.workspace())
-        .and_then(|()| std::fs::write(&file, content))
-        .and_then(|()| std::fs::set_permissions(&file, mode));
-    made.or_environment(format_args!("cannot make `{}`", file.display()))?;
+    let mode = if subject.about().expected.user == Own::Host { 0o600 } else { 0o666 };
+    let made = || {
+        place::make(&run.workspace())?;
+        // One that others could open stays open to them.
+        if file.metadata().is_ok_and(|facts| facts.permissions().mode() & 0o777 != mode) {
+            std::fs::remove_file(&file)?;
+        }
+        let mut options = OpenOptions::new();
+        let opened = options.write(true).create(true).truncate(false).mode(0o600).open(&file)?;
+        opened.set_permissions(Permissions::from_mode(mode))
+    };
+    made().or_environment(format_args!("cannot make `{}`", file.display()))?;
+    fill(&file, variables)?;
     Ok(file)
+}
+
+/// Clears the message of the previous launch.
+fn fill(file: &Path, variables: &[String]) -> Result<(), Failure> {
+    let content: String = variables.iter().flat_map(|pair| [pair, "\0"]).collect();
+    std::fs::write(file, content).or_environment(format_args!("cannot write `{}`", file.display()))
 }
 
 /// The work of a probe that does this with the command. The file for its message has the same path inside as
@@ -168,8 +183,7 @@ fn taken(
     mut take: impl FnMut(&Work) -> Result<Taken, Abort>,
 ) -> Result<Sample, Abort> {
     let mut take = |work| {
-        // Clears the message of the previous launch.
-        message_file(run, variables)?;
+        whole.message_file.iter().try_for_each(|file| fill(file, variables))?;
         take(work)
     };
     let found = take(identify)?.message;

@@ -5,6 +5,9 @@
 //!
 //! Deliberately absent: what engines filter in their own containers, which they choose themselves.
 
+use std::path::PathBuf;
+
+use rustix::process::geteuid;
 use serde_json::Value;
 
 use super::context::Filter;
@@ -13,6 +16,7 @@ use super::unavailable::remedy_for_docker;
 use super::{RunContext, Spec, Subject, Unavailable, docker, on_path, podman};
 use crate::image::Digest;
 use crate::outcome::{Abort, Failure, FailureClass};
+use crate::sys::process::Held;
 use crate::sys::seccomp::{BUILT_IN, Profile, built_in};
 
 /// Chooses the filter of a run when the first subject that needs it is prepared.
@@ -69,12 +73,32 @@ fn find_docker() -> Found {
     }))
 }
 
+/// Podman. An ordinary user's leaves a process that holds the user namespace, so it is asked only where that runs already, as after
+/// a look at a subject of podman.
 fn find_podman() -> Found {
     on_path("podman")?;
+    let user = geteuid().as_raw();
+    if user != 0 && !holds_a_namespace(user) {
+        return Some(Err(Unavailable::because(
+            "podman would leave a process of this user, and none is there",
+        )));
+    }
     Some(podman::find(&plain("podman")).map(|engine| {
         let version = engine.about.facts.components.first().map(|one| one.version.clone());
         (engine, version.unwrap_or_default())
     }))
+}
+
+/// Whether the process that rootless podman leaves is there. Where its id is recorded depends on the version.
+fn holds_a_namespace(user: u32) -> bool {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let others =
+        [format!("/run/user/{user}"), format!("/tmp/podman-run-{user}"), format!("/tmp/storage-run-{user}")];
+    let recorded = |place: PathBuf| {
+        let pid = std::fs::read_to_string(place.join("libpod/tmp/pause.pid")).ok()?.trim().parse().ok()?;
+        Held::of(pid).filter(|one| one.user == user)
+    };
+    runtime.into_iter().chain(others.map(PathBuf::from)).any(|place| recorded(place).is_some())
 }
 
 /// Starts a container, reads its bundle, and removes it.

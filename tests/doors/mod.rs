@@ -2,6 +2,7 @@
 
 mod channel;
 mod inherited;
+mod pause;
 mod planted;
 mod published;
 mod resume;

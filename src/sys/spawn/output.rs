@@ -1,10 +1,8 @@
 //! A program's output on its way through a pipe of dunnage's: when it is read, how much of it is kept, and a
 //! line in it that is waited for.
 
-use std::fs::Permissions;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use regex_lite::Regex;
@@ -90,7 +88,8 @@ impl Line {
         let text = String::from_utf8_lossy(&text[..=end]);
         let came = text.lines().any(|line| self.pattern.is_match(line)).then(clock::now)?;
         // If this fails, the probe that watches waits until its time is over.
-        let _ = std::fs::set_permissions(&self.told, Permissions::from_mode(0o666));
+        let _ = std::fs::metadata(&self.told)
+            .and_then(|facts| std::fs::set_permissions(&self.told, facts.permissions()));
         Some(came)
     }
 }
