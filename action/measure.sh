@@ -10,22 +10,36 @@ if [ -z "$program" ]; then
     (cd "$GITHUB_ACTION_PATH" && cargo install --locked --path . --root "$RUNNER_TEMP/dunnage")
     program=$RUNNER_TEMP/dunnage/bin/dunnage
 fi
-directory=${INPUT_OUTPUT:-dunnage-run}
+# A line end in an output or in the summary would begin another one, and a leading `-` would make an option of a path.
+newline='
+'
+plain() {
+    case $1 in
+    *"$newline"* | *"$(printf '\r')"*)
+        echo "an input of this action contains a line end" >&2
+        exit 2
+        ;;
+    -*) printf './%s' "$1" ;;
+    *) printf '%s' "$1" ;;
+    esac
+}
+directory=$(plain "${INPUT_OUTPUT:-dunnage-run}")
+baseline=$(plain "${INPUT_BASELINE:-}")
 pack=$directory.dunnage
 
 set -f # arguments are words, not patterns
 run_code=0
 # shellcheck disable=SC2086
-"$program" run ${INPUT_PLAN:+--plan "$INPUT_PLAN"} ${INPUT_ARGUMENTS:-} -o "$directory" || run_code=$?
+"$program" run ${INPUT_PLAN:+--plan="$INPUT_PLAN"} ${INPUT_ARGUMENTS:-} -o "$directory" || run_code=$?
 echo "run-code=$run_code" >>"$GITHUB_OUTPUT"
 # Without a plan there is nothing to report.
 [ -e "$directory/plan.json" ] || exit "$run_code"
 
 compare_code=0
-if [ -n "${INPUT_BASELINE:-}" ] && [ ! -e "$INPUT_BASELINE" ]; then
-    echo "There is no baseline \`$INPUT_BASELINE\` yet, so nothing was compared." >>"$GITHUB_STEP_SUMMARY"
-elif [ -n "${INPUT_BASELINE:-}" ]; then
-    "$program" compare "$INPUT_BASELINE" "$directory" --format md ${INPUT_FAIL_ON:+--fail-on "$INPUT_FAIL_ON"} \
+if [ -n "$baseline" ] && [ ! -e "$baseline" ]; then
+    echo "There is no baseline \`$baseline\` yet, so nothing was compared." >>"$GITHUB_STEP_SUMMARY"
+elif [ -n "$baseline" ]; then
+    "$program" compare "$baseline" "$directory" --format md ${INPUT_FAIL_ON:+--fail-on="$INPUT_FAIL_ON"} \
         >>"$GITHUB_STEP_SUMMARY" || compare_code=$?
     echo "compare-code=$compare_code" >>"$GITHUB_OUTPUT"
 fi
@@ -34,8 +48,8 @@ printf '\n' >>"$GITHUB_STEP_SUMMARY"
 # Last, because the pack may replace the baseline.
 "$program" pack "$directory" -o "$pack" --force >&2
 {
-    echo "directory=$directory"
-    echo "pack=$pack"
+    printf '%s\n' "directory=$directory"
+    printf '%s\n' "pack=$pack"
 } >>"$GITHUB_OUTPUT"
 
 [ "$run_code" -eq 0 ] || exit "$run_code"

@@ -13,7 +13,11 @@ pub use write::{settings, write};
 use anyhow::{Context, Result};
 
 use crate::exit::usage;
+use crate::record;
 use crate::report::text::{meant, quoted};
+
+/// A larger file is not a plan.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// A word from the command line or a plan file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,8 +110,7 @@ pub struct PlanFile {
 /// Reads the plan of this name: a file if it looks like a path, otherwise a plan that comes with dunnage.
 pub fn open(name: &str) -> Result<PlanFile> {
     if name.contains('/') || name.ends_with(".toml") {
-        let text =
-            std::fs::read_to_string(name).with_context(|| format!("cannot read the plan file `{name}`"));
+        let text = record::text(name.as_ref(), MOST_BYTES).context("cannot use the plan file");
         return parse(name, &text.map_err(|error| usage(format!("{error:#}")))?);
     }
     let Some(found) = shipped::find(name) else {

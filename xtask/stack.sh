@@ -13,8 +13,13 @@ root=$stacks/$release
 cannot() { echo "stack.sh: $1" >&2; exit 75; }
 
 [ "$(id -u)" = 0 ] || cannot "not root"
+mkdir -p -m 700 "$stacks"
+# Root is about to work in it, and another user may have made it first.
+[ ! -L "$stacks" ] && [ "$(stat -c %u "$stacks")" = 0 ] && [ $((0$(stat -c %a "$stacks") & 022)) = 0 ] ||
+    cannot "\`$stacks\` does not belong to root alone: remove it, or set \$STACKS to another directory"
+# Setuid programs of the release are for no one on this machine.
+chmod 700 "$stacks"
 [ ! -e "$root/.ready" ] || [ $# -gt 0 ] || exit 0
-mkdir -p "$stacks"
 exec 9>"$root.lock"
 flock 9
 if [ ! -e "$root/.ready" ]; then
@@ -28,7 +33,7 @@ if [ ! -e "$root/.ready" ]; then
     packages=$packages,uidmap,netavark,aardvark-dns,iproute2,procps
     # Until bookworm the client is part of docker.io.
     case $release in bullseye | bookworm) packages=${packages/,docker-cli/} ;; esac
-    debootstrap --variant=minbase --include="$packages" "$release" "$root" "$archive" >"$root.log" 2>&1 9>&- ||
+    debootstrap --force-check-gpg --variant=minbase --include="$packages" "$release" "$root" "$archive" >"$root.log" 2>&1 9>&- ||
         cannot "$(tail -n 3 "$root.log")"
     mkdir -p "$root/etc/docker" "$root/var/lib/docker" "$root/var/lib/containers"
     echo '{"runtimes":{"crun":{"path":"/usr/bin/crun"}}}' >"$root/etc/docker/daemon.json"

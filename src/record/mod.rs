@@ -8,7 +8,7 @@ mod source;
 mod writer;
 
 use std::fs::{File, Permissions};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
@@ -58,6 +58,14 @@ fn regular(path: &Path, most: u64) -> Result<File> {
     let length = facts.len();
     ensure!(length <= most, "`{}` has {length} bytes, more than the limit of {most}", path.display());
     Ok(file)
+}
+
+/// The text of a regular file of at most `most` bytes.
+pub fn text(path: &Path, most: u64) -> Result<String> {
+    let mut text = String::new();
+    let read = regular(path, most)?.take(most).read_to_string(&mut text);
+    read.with_context(|| format!("cannot read `{}`", path.display()))?;
+    Ok(text)
 }
 
 /// A file that is being written, under a temporary name next to its own.

@@ -6,6 +6,7 @@
 //! containers' monitors. What the daemon holds is removed with it: containers, images, volumes, networks.
 
 use std::fs;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,6 +51,8 @@ pub struct Daemon {
 
 /// The number of lines from the end of a log that a message quotes.
 const QUOTED_LINES: usize = 5;
+/// Bytes at the end of a log in which these lines are looked for.
+const QUOTED_BYTES: u64 = 1 << 16;
 /// Docker's data root in the daemon's directory, unless it is elsewhere.
 const DATA_ROOT: &str = "root";
 /// The directory of the sockets of containerd's monitors, for every daemon.
@@ -160,8 +163,18 @@ fn start(
     let words = script.iter().chain(arguments);
     let program =
         Program::new(Path::new("/bin/sh"), words).or_environment(format_args!("cannot start `{program}`"))?;
-    let said = || last_lines(&fs::read_to_string(&log).unwrap_or_default()).into_bytes();
+    let said = || last_lines(&end_of(&log).unwrap_or_default()).into_bytes();
     ready::start(program, &directory.join("ready"), &said, interrupts)
+}
+
+/// The last bytes of a log, which may have any length.
+fn end_of(log: &Path) -> io::Result<String> {
+    let mut file = fs::File::open(log)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(QUOTED_BYTES)))?;
+    let mut end = Vec::new();
+    file.take(QUOTED_BYTES).read_to_end(&mut end)?;
+    Ok(String::from_utf8_lossy(&end).into_owned())
 }
 
 fn last_lines(log: &str) -> String {

@@ -2,6 +2,7 @@
 //! up the CPU time, reads the probe's message and checks the treatment. A bare process, an OCI runtime and an
 //! engine's client share this code, so that their numbers mean the same.
 
+use std::io::Read;
 use std::path::Path;
 
 use super::account::Account;
@@ -18,6 +19,8 @@ use crate::units::{Nanos, Stamp};
 const GOING: Nanos = Nanos::from_millis(20_000);
 /// How many bytes are kept of the standard error of a program that the probe started.
 const LAST_WORDS: usize = 2000;
+/// Bytes of a message: with many distributions it has some hundred thousand.
+const LONGEST_MESSAGE: u64 = 16 << 20;
 
 /// A launch that is about to happen.
 #[derive(Debug)]
@@ -152,7 +155,7 @@ pub(super) fn message_in(
 fn message_beside(file: &Path, shown: &str, ended: &Ended, terminal: Terminal) -> Result<Message, Failure> {
     let is_silent = terminal == Terminal::Yes || ended.stderr.is_empty();
     let written = if is_silent { &ended.stdout } else { &ended.stderr };
-    let said = std::fs::read(file).or_environment(format_args!("cannot read `{}`", file.display()))?;
+    let said = content_of(file).or_environment(format_args!("cannot read `{}`", file.display()))?;
     let mut message = message::parse(&said).map_err(|why| {
         let reason = format!("`{shown}` succeeded, but in `{}`, {why}", file.display());
         let took = ended.returned.since(ended.spawned);
@@ -164,6 +167,16 @@ fn message_beside(file: &Path, shown: &str, ended: &Ended, terminal: Terminal) -
     let came = ended.came.map(|stamp| ("serving".to_owned(), stamp.0 as i64));
     message.done.results.extend(counted.into_iter().chain(came));
     Ok(message)
+}
+
+/// The content of the file for a message. The container can write anything to it, of any length.
+fn content_of(file: &Path) -> std::io::Result<Vec<u8>> {
+    let mut said = Vec::new();
+    std::fs::File::open(file)?.take(LONGEST_MESSAGE + 1).read_to_end(&mut said)?;
+    if said.len() as u64 > LONGEST_MESSAGE {
+        return Err(std::io::Error::other(format!("it is longer than {LONGEST_MESSAGE} bytes")));
+    }
+    Ok(said)
 }
 
 fn without_carriage_returns(bytes: &[u8]) -> Vec<u8> {

@@ -56,6 +56,34 @@ fn a_run_is_summarised_packed_and_compared_with_what_was_before() {
 }
 
 #[test]
+fn no_input_writes_another_output_or_becomes_an_option() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| place.path().join(name).display().to_string();
+    for (name, value) in [
+        ("INPUT_OUTPUT", path("run\nrun-code=0")),
+        ("INPUT_OUTPUT", path("run\r\nrun-code=0")),
+        ("INPUT_BASELINE", "x\n# Forged".to_owned()),
+    ] {
+        let others = [("INPUT_ARGUMENTS", arguments("1ms")), ("INPUT_OUTPUT", path("run"))];
+        let mut inputs: Vec<(&str, &str)> =
+            others.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        inputs.push((name, &value));
+        let (ran, output, summary) = step(&inputs);
+        assert!(ran.code == 2 && ran.stderr.contains("contains a line end"), "{ran}");
+        assert_eq!((output.as_str(), summary.as_str()), ("", ""));
+    }
+    // The directory of the step is dunnage's own, so that a relative path is in it.
+    let all = arguments("1ms");
+    let inputs = [("INPUT_ARGUMENTS", all.as_str()), ("INPUT_OUTPUT", "-o"), ("INPUT_BASELINE", "--help")];
+    let (ran, output, summary) = step(&inputs);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(output, "run-code=0\ndirectory=./-o\npack=./-o.dunnage\n");
+    assert!(summary.starts_with("There is no baseline `./--help` yet"), "{summary}");
+    let option = [("INPUT_PLAN", "--help")];
+    assert_ne!(step(&option).0.code, 0);
+}
+
+#[test]
 fn a_step_that_cannot_measure_fails_with_the_programs_own_code_and_words() {
     let (ran, output, summary) = step(&[("INPUT_PLAN", "no-such-plan")]);
     assert_eq!((ran.code, output.as_str(), summary.as_str()), (2, "run-code=2\n", ""), "{ran}");

@@ -5,6 +5,7 @@
 
 mod circles;
 mod code;
+mod dependencies;
 mod english;
 mod rules;
 

@@ -13,7 +13,6 @@ mod raw;
 mod table;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -88,14 +87,12 @@ pub fn import(path: &Path, directory: &Path, tags: BTreeMap<String, String>) -> 
     }
     let changed = facts.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     let mut head = Vec::new();
-    File::open(path).and_then(|file| file.take(4096).read_to_end(&mut head)).with_context(context)?;
+    let opened = || super::regular(path, u64::MAX);
+    opened()?.take(4096).read_to_end(&mut head).with_context(context)?;
     let source = Source {
         path,
         name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        sha256: File::open(path)
-            .and_then(|mut file| Digest::of_reader(&mut file))
-            .with_context(context)?
-            .hex(),
+        sha256: Digest::of_reader(&mut opened()?).with_context(context)?.hex(),
         changed: changed.map_or(0, |time| time.as_nanos() as u64),
         tags,
     };
@@ -133,7 +130,7 @@ fn whole(source: &Source<'_>) -> Result<String> {
     if length > MOST_BYTES {
         bail!("`{}` has {length} bytes, which is too large for a file of benchmarks", source.path.display());
     }
-    std::fs::read_to_string(source.path).with_context(context)
+    super::text(source.path, MOST_BYTES).with_context(context)
 }
 
 /// Recognises a JSON file by its fields.

@@ -5,6 +5,7 @@ mod environment;
 pub mod kernel;
 pub mod plan_file;
 pub mod reader;
+mod room;
 pub mod source;
 pub mod wire;
 

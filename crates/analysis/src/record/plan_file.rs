@@ -11,6 +11,8 @@ use crate::units::Nanos;
 const MOST_SUBJECTS: usize = 500;
 const MOST_CELLS: usize = 5_000;
 const MOST_COMPARISONS: usize = 20_000;
+/// Each is a line of the report.
+const MOST_VERDICTS: usize = 200_000;
 const MOST_PREDICTIONS: usize = 1_000;
 const MOST_SAMPLES: usize = 20_000_000;
 const LONGEST_LABEL: usize = 300;
@@ -78,7 +80,12 @@ pub fn read(file: &[u8]) -> Result<Plan> {
     if plan.factorial.as_ref().is_some_and(|factorial| !is_complete(factorial, count)) {
         bail!("the plan's factorial is not complete");
     }
-    if plan.count_verdicts() != plan.verdicts {
+    let verdicts = plan.count_verdicts();
+    let count: usize = verdicts.iter().map(|one| one.asked + one.controls).sum();
+    if count > MOST_VERDICTS {
+        bail!("the plan asks for {count} verdicts, more than dunnage can give");
+    }
+    if verdicts != plan.verdicts {
         bail!("the plan's number of verdicts does not match its comparisons");
     }
     Ok(plan)

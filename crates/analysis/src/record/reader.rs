@@ -5,11 +5,12 @@
 use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 
 use super::environment::{Environment, Order};
 use super::plan_file;
-use super::source::{ReadAt, Samples, Source, read_line};
+use super::room;
+use super::source::{ReadAt, Samples, Source, each_line, read_line};
 use super::wire::{
     Begin, ENVIRONMENT, FORMAT, HEADER_FORMAT, Header, PLAN, RoundContext, SAMPLES, SampleLine, Stop,
     Treatment,
@@ -173,12 +174,17 @@ pub fn read(source: &Source) -> Result<Recorded> {
     let (header, length, cut) = begin(source)?;
     let rounds = plan.warmups + plan.rounds;
     let parts = parse_all(source, length, &wanted, rounds)?;
+    let rounds = rounds.min(rounds_in(&parts) + 1);
+    let counted = rounds.saturating_sub(plan.warmups);
+    if !room::fits(&wanted, counted, length) {
+        bail!("{} is too short for the rounds and cells that it names", source.name(SAMPLES));
+    }
     let empty = |wanted: &&Experiment| Series {
-        values: vec![vec![f64::NAN; plan.rounds]; wanted.metrics.len()],
-        positions: vec![None; plan.rounds],
-        predecessors: vec![None; plan.rounds],
-        treatments: vec![None; plan.rounds],
-        samples: if wanted.keeps_samples() { vec![None; plan.rounds] } else { Vec::new() },
+        values: vec![vec![f64::NAN; counted]; wanted.metrics.len()],
+        positions: vec![None; counted],
+        predecessors: vec![None; counted],
+        treatments: vec![None; counted],
+        samples: if wanted.keeps_samples() { vec![None; counted] } else { Vec::new() },
     };
     let mut recorded = Recorded {
         run: header.run,
@@ -206,6 +212,17 @@ pub fn read(source: &Source) -> Result<Recorded> {
     }
     recorded.end_with_the_plan();
     Ok(recorded)
+}
+
+/// The rounds up to the last one that the file names, but no more than it has lines: a plan may have room for many more.
+fn rounds_in(parts: &[Part]) -> usize {
+    let round = |item: &Item| match item {
+        Item::Begin(round) | Item::Taken { round, .. } => Some(*round),
+        Item::NotTaken(FailureRow { round, .. }) | Item::End(RoundContext { end: round, .. }) => Some(*round),
+        Item::Stop(_) | Item::Treatment(..) => None,
+    };
+    let items = || parts.iter().flat_map(|part| &part.items);
+    items().filter_map(round).max().map_or(0, |last| last.saturating_add(1)).min(items().count())
 }
 
 /// The error for a file of another format version.
@@ -260,7 +277,7 @@ fn parse_all(
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8) as u64;
     let workers = if length < 1 << 20 { 1 } else { workers };
     let bounds = (0..workers).map(|index| (length * index / workers, length * (index + 1) / workers));
-    let most = most_lines(wanted.len(), rounds);
+    let most = room::most_lines(wanted.len(), rounds);
     let parsed: Vec<std::io::Result<Part>> = std::thread::scope(|scope| {
         let started: Vec<_> = bounds
             .map(|(from, to)| scope.spawn(move || parse_part(&*source.samples, from, to, wanted, most)))
@@ -271,15 +288,6 @@ fn parse_all(
         .into_iter()
         .collect::<std::io::Result<_>>()
         .with_context(|| format!("cannot read {}", source.name(SAMPLES)))
-}
-
-/// The maximum number of lines of a run of this plan: its samples, the begin and end of each round, and
-/// treatments, with room for rounds that were interrupted and started again. A file with more is not a run,
-/// and must not fill the memory.
-fn most_lines(cells: usize, rounds: usize) -> usize {
-    const ATTEMPTS: usize = 4;
-    const TREATMENTS: usize = 1 << 17;
-    (cells + 2).saturating_mul(rounds).saturating_mul(ATTEMPTS).saturating_add(TREATMENTS)
 }
 
 /// Bytes of a line with few stamps.
@@ -362,6 +370,8 @@ fn sample_line(line: &[u8], wanted: &[&'static Experiment], part: &mut Part) -> 
             for (name, why) in std::mem::take(&mut sample.missing) {
                 add_reason(&mut part.missing, &name, why);
             }
+            // Unpacked, the shortest text of one takes a megabyte; what an experiment makes of them are metrics.
+            sample.distributions.clear();
             let whole = wanted.keeps_samples().then(|| Box::new(sample));
             Item::Taken { cell, round, position, predecessor, treatment, whole }
         }
@@ -487,12 +497,4 @@ pub fn rows(source: &Source, visit: &mut dyn FnMut(&Row<'_>) -> Result<()>) -> R
             None => Ok(()),
         }
     })
-}
-
-fn each_line(mut reader: impl BufRead, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let mut line = Vec::new();
-    while read_line(&mut reader, &mut line)? > 0 {
-        visit(&line)?;
-    }
-    Ok(())
 }

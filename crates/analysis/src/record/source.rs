@@ -59,6 +59,18 @@ pub fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u6
     Ok(length)
 }
 
+/// Passes every line to `visit`.
+pub(super) fn each_line(
+    mut reader: impl BufRead,
+    visit: &mut dyn FnMut(&[u8]) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut line = Vec::new();
+    while read_line(&mut reader, &mut line)? > 0 {
+        visit(&line)?;
+    }
+    Ok(())
+}
+
 /// Replaces a line that is too long.
 const TOO_LONG: &[u8] = b"too long\n";
 
