@@ -226,7 +226,7 @@ fn check(case: &Case, dunnage: &Dunnage, run: &str, when: &str) {
         _ => format!("{:?}", ::dunnage::sweep::abandoned(&place(&dunnage.state()))),
     };
     assert_eq!(
-        left_of(&dunnage.state(), run, &engines),
+        left_after(case, &dunnage.state(), run),
         Vec::<String>::new(),
         "{} {when}: {swept}",
         case.name
