@@ -88,7 +88,7 @@ fn create_body(bench: &Bench) -> Result<String> {
         ulimits: &[],
         stop_timeout: None,
         run: &bench.run.id,
-        state: &bench.run.place.state,
+        state: &bench.run.place.id,
     };
     Ok(wish.body(Task::Start.into()).to_string())
 }
