@@ -83,35 +83,50 @@ impl Trust {
             return Some(format!("belongs to user {owner}"));
         }
         let is_sticky = mode & 0o1000 != 0;
-        let others = mode & 0o002 != 0;
-        let group = mode & 0o020 != 0 && !(facts.gid() == self.group && self.group == self.own);
-        match (facts.is_symlink() || is_sticky, others, group) {
-            (false, true, _) => Some("can be changed by all users".to_owned()),
-            (false, _, true) => Some(format!("can be changed by group {}", facts.gid())),
+        let writers = self.writers(facts).filter(|_| !facts.is_symlink() && !is_sticky);
+        writers.map(|who| format!("can be changed by {who}"))
+    }
+
+    /// The other users who may write to a directory.
+    fn writers(self, facts: &Metadata) -> Option<String> {
+        let is_of_this_user_alone = facts.gid() == self.group && self.group == self.own;
+        match (facts.mode() & 0o002 != 0, facts.mode() & 0o020 != 0 && !is_of_this_user_alone) {
+            (true, _) => Some("all users".to_owned()),
+            (_, true) => Some(format!("group {}", facts.gid())),
             _ => None,
         }
     }
 }
 
 /// Makes sure that a directory exists whose content only this process's user (and root) can reach, and returns its path
-/// without links. Missing directories on the way are made. One that was made by an older version is closed to others.
+/// without links. Missing directories on the way are made. One that others could enter is closed to them; if they could write
+/// to it, as to the root of a new tmpfs, it must be empty.
 pub fn verified(path: &Path) -> Result<PathBuf, Unsafe> {
     let (path, directory, facts) = walked(path, true)?;
     let own = geteuid().as_raw();
-    let objection = match (facts.uid() == own, facts.mode() & 0o1000) {
-        (false, _) => Some(format!("belongs to user {}", facts.uid())),
-        (true, 0o1000) if facts.mode() & 0o022 != 0 => Some("can be changed by other users".to_owned()),
-        _ => None,
-    };
-    if let Some(why) = objection {
-        return Err(Unsafe::Others { path, why });
+    if facts.uid() != own {
+        return Err(Unsafe::Others { path, why: format!("belongs to user {}", facts.uid()) });
     }
-    close_to_others(&directory, facts.mode()).map_err(|error| Unsafe::Io {
-        verb: "close to other users",
-        path: path.clone(),
-        error,
-    })?;
-    Ok(path)
+    let closed = || -> io::Result<bool> {
+        let is_written_by_others = Trust::of_this_process().writers(&facts).is_some();
+        let is_fine = || Ok::<_, io::Error>(!is_written_by_others || is_empty(&directory)?);
+        if is_fine()? {
+            close_to_others(&directory, facts.mode())?;
+        }
+        // They could have written to it until it was closed.
+        is_fine()
+    };
+    match closed() {
+        Ok(true) => Ok(path),
+        Ok(false) => {
+            Err(Unsafe::Others { path, why: "can be changed by other users, and is not empty".to_owned() })
+        }
+        Err(error) => Err(Unsafe::Io { verb: "close to other users", path, error }),
+    }
+}
+
+fn is_empty(directory: &File) -> io::Result<bool> {
+    Ok(std::fs::read_dir(format!("/proc/self/fd/{}/.", directory.as_raw_fd()))?.next().is_none())
 }
 
 /// Whether the path leads to a directory that only root and this process's user can change; a missing end is fine.
@@ -164,7 +179,10 @@ fn walked(path: &Path, makes: bool) -> Result<(PathBuf, File, Metadata), Unsafe>
             found => found,
         };
         let (opened, own) = found?;
-        checked(&own, facts.mode(), &next)?;
+        // The caller looks at a directory at the end that is this user's.
+        if !(makes && parts.is_empty() && own.is_dir() && own.uid() == trust.own) {
+            checked(&own, facts.mode(), &next)?;
+        }
         if own.is_symlink() {
             links += 1;
             if links > MOST_LINKS {
@@ -411,11 +429,18 @@ mod tests {
         let all = with_mode(&place.path().join("all"), 0o777);
         let sticky = with_mode(&place.path().join("sticky"), 0o1777);
         let group = with_mode(&place.path().join("group"), 0o770);
+        std::fs::write(group.join("theirs"), "").unwrap();
         if geteuid().is_root() {
             chown(&group, None, Some(STRANGER)).unwrap();
             assert!(refused(&group));
         }
-        assert!(refused(&all) && refused(&all.join("mine")) && refused(&sticky));
+        for path in [&all, &sticky] {
+            std::fs::write(path.join("theirs"), "").unwrap();
+            assert!(refused(path));
+        }
+        assert!(refused(&all.join("mine")));
+        let new = with_mode(&place.path().join("new"), 0o1777);
+        assert!(verified(&new).is_ok() && mode(&new) == 0o700);
         // No other user can replace what is below a sticky directory.
         assert!(verified(&sticky.join("mine")).is_ok());
     }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::dunnage::{Dunnage, Ran};
 use crate::rootless::user::{Ids, User};
+use crate::running::Running;
+use crate::support::{Need, lacks};
 
 /// A program that leaves a mark if it is ever started.
 fn marking(place: &Path, user: &User) -> (PathBuf, PathBuf) {
@@ -77,7 +79,7 @@ fn nothing_is_begun_or_followed_in_a_state_directory_that_another_user_can_chang
     is_refused(&with(&link).run("sweep"), &name);
     chown(&above, Some(0), None).unwrap();
     mode(&state, 0o777);
-    verbs.iter().for_each(|verb| is_refused(&with(&state).run(verb), "can be changed by all users"));
+    verbs.iter().for_each(|verb| is_refused(&with(&state).run(verb), "can be changed by other users"));
     let doctor = with(&state).run("doctor");
     assert!(doctor.stdout.contains("can be changed by all users"), "{doctor}");
     mode(&state, 0o700);
@@ -111,4 +113,26 @@ fn no_other_user_enters_what_is_kept_or_made() {
     for path in ["images", "runs", "journal"].map(|name| dunnage.state().join(name)) {
         assert!(user.shell(&format!("ls {}", path.display())).is_err(), "{}", path.display());
     }
+}
+
+#[test]
+fn a_state_directory_behind_ones_own_link_is_cleared_like_any_other() {
+    if lacks("a_state_directory_behind_ones_own_link_is_cleared_like_any_other", Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new().without_engines();
+    let real = dunnage.state().with_file_name("real");
+    fs::create_dir(&real).unwrap();
+    symlink(&real, dunnage.state()).unwrap();
+    let mounts = |run: &str| -> Vec<String> {
+        let own = real.join("runs").join(run).display().to_string();
+        let table = fs::read_to_string("/proc/self/mounts").unwrap();
+        table.lines().filter(|line| line.contains(&own)).map(str::to_owned).collect()
+    };
+    let words = "run disk -s bare --no-vary --set place=tmpfs --set size=64MiB --rounds 20 -o DIR";
+    let (run, there) = Running::start(&dunnage, words).kill_with(mounts);
+    let swept = dunnage.run("sweep");
+    assert!(swept.code == 0 && swept.stdout.contains("removed the mount on"), "{there:?} {swept}");
+    assert_eq!(mounts(&run), [""; 0], "{swept}");
+    assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new(), "{swept}");
 }

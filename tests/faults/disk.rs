@@ -10,7 +10,7 @@ fn in_a_small_world(dunnage: &Dunnage, size: &str, place: &str, script: &str) ->
     let script = script.replace("DUNNAGE ", concat!(env!("CARGO_BIN_EXE_dunnage"), " "));
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c"]);
-    command.arg(format!("mkdir -p {place}; mount -t tmpfs -o mode=755,size={size} tmpfs {place}; {script}"));
+    command.arg(format!("mkdir -p {place}; mount -t tmpfs -o size={size} tmpfs {place}; {script}"));
     command.env("DUNNAGE_STATE", dunnage.state()).env("DIR", dunnage.directory());
     finished(command.output().expect("unshare is there"))
 }

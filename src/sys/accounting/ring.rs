@@ -195,9 +195,13 @@ mod tests {
         make(300 * cpus.len());
         let full = rings.iter().filter(|ring| ring.take().is_none()).count();
         assert!(full > 0);
-        // After an overflow the ring still works, and reports the loss with the next record.
-        make(2);
-        assert!(rings.iter().any(|ring| ring.take().is_some_and(|bytes| !bytes.is_empty())));
+        // After an overflow the ring still works. It reports the loss with the next record, and what else the machine starts may
+        // fill it again.
+        let works = |ring: &Ring| ring.take().is_some_and(|bytes| !bytes.is_empty());
+        assert!((0..100).any(|_| {
+            make(2);
+            rings.iter().any(works)
+        }));
     }
 
     #[test]
