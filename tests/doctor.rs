@@ -118,14 +118,7 @@ fn an_ordinary_user_gets_an_answer() {
         return;
     }
     let dunnage = Dunnage::new();
-    // A directory that this user can enter, with a copy of the program and a state directory.
-    let open = |path: &Path, mode| {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("our own place");
-    };
-    let place = dunnage.state().parent().expect("a place").to_owned();
-    open(&place, 0o777);
-    let copy = place.join("dunnage");
-    fs::copy(env!("CARGO_BIN_EXE_dunnage"), &copy).expect("a copy");
+    let copy = dunnage.given_to(65534);
     let wrapper = format!("setpriv --reuid 65534 --regid 65534 --clear-groups {}", copy.display());
     let document = document(&dunnage.through(&wrapper, "doctor --format json"));
     assert_eq!(check(&document, "user")["state"], "warning");

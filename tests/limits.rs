@@ -212,10 +212,7 @@ fn who_may_make_no_cgroup_hears_so() {
         return;
     }
     let dunnage = Dunnage::new();
-    let place = dunnage.directory().parent().expect("a directory of the test").to_owned();
-    fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).expect("our directory");
-    let copy = place.join("dunnage");
-    fs::copy(env!("CARGO_BIN_EXE_dunnage"), &copy).expect("a copy that everybody reaches");
+    let copy = dunnage.given_to(65534);
     let wrapper =
         format!("setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all {}", copy.display());
     for subject in ["bare", "runc"] {

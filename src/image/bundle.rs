@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::rootfs::{absolute, make_directory, make_private};
+use super::rootfs::{absolute, make_directory};
 use crate::sys::descriptors::link_or_copy;
 
 /// A bundle on disk.
@@ -43,7 +43,7 @@ impl Bundle {
 
     fn filled(directory: &Path, fill: impl FnOnce(&Bundle) -> Result<()>) -> Result<Bundle> {
         let bundle = Bundle { directory: absolute(directory)? };
-        make_private(&bundle.directory)?;
+        make_directory(&bundle.directory)?;
         fill(&bundle).inspect_err(|_| {
             // The first error is the one to report.
             let _ = fs::remove_dir_all(&bundle.directory);

@@ -2,6 +2,7 @@
 //! interface; nothing here depends on subjects or experiments.
 
 pub mod accounting;
+mod acl;
 pub mod affinity;
 pub mod audit;
 pub mod beneath;

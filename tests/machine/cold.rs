@@ -120,7 +120,7 @@ fn a_state_directory_in_memory_is_refused_before_anything_is_measured() {
     let ran = dunnage.run("run start -s bare --drop-caches --set cache=cold --rounds 1 -o DIR");
     assert_eq!(ran.code, 1, "{ran}");
     assert!(ran.stderr.contains("unsupported: a cold cache"), "{ran}");
-    assert!(ran.stderr.contains("hint: set `$DUNNAGE_STATE` to a directory on a disk"), "{ran}");
+    assert!(ran.stderr.contains("hint: set `$DUNNAGE_STATE` to a directory of your own on a disk"), "{ran}");
     assert!(!dunnage.directory().exists());
 }
 
