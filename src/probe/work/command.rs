@@ -96,7 +96,7 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
     if service.as_ref().is_some_and(Service::is_open) {
         return report.result("port_taken", port as i64);
     }
-    if let Err(errno) = start_and_wait(&path, [&arguments, &environment], output, service, report) {
+    if let Err(errno) = start_and_wait(&path, [arguments, &environment], output, service, report) {
         report.result("not_started", errno.into());
     }
 }
