@@ -9,7 +9,7 @@ mod writer;
 
 use std::fs::{File, Permissions};
 use std::io::{self, Read};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -18,6 +18,7 @@ pub use dunnage_analysis::record::{
     IssueFacts, Order, Origin, PLAN, Recorded, RoundContext, Row, SAMPLES, Series, Source, SubjectFacts,
     Timer, plan_file, read, reader, wire,
 };
+use rustix::fs::FileType;
 
 use crate::sys::directory::{self, Place};
 pub use writer::{Writer, check_empty, create, reopen, since_1970};
@@ -47,15 +48,15 @@ pub fn files(directory: &Path) -> [std::path::PathBuf; 3] {
     [ENVIRONMENT, PLAN, SAMPLES].map(|name| directory.join(name))
 }
 
-/// Opens a regular file of at most `most` bytes, and refuses anything else. Never blocks, as opening a pipe without a writer
-/// would.
+/// Opens a regular file of at most `most` bytes, and refuses anything else before it is opened: a pipe would block, and a device
+/// may do something. A link of another user is not followed, since it can lead to what only this user may read.
 fn regular(path: &Path, most: u64) -> Result<File> {
     let context = || format!("cannot read `{}`", path.display());
-    let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
-    let file = opened.with_context(context)?;
-    let facts = file.metadata().with_context(context)?;
-    ensure!(facts.is_file(), "`{}` is not a regular file", path.display());
-    let length = facts.len();
+    let found = directory::find(path).with_context(context)?.found;
+    let found = found.ok_or_else(|| io::Error::from(rustix::io::Errno::NOENT)).with_context(context)?;
+    ensure!(found.kind() == FileType::RegularFile, "`{}` is not a regular file", path.display());
+    let file = File::open(found.path()).with_context(context)?;
+    let length = file.metadata().with_context(context)?.len();
     ensure!(length <= most, "`{}` has {length} bytes, more than the limit of {most}", path.display());
     Ok(file)
 }

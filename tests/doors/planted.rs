@@ -201,3 +201,30 @@ fn a_pipe_of_another_user_does_not_hold_up_a_report() {
     }
     assert!(ended.is_some_and(|status| !status.success()), "{ended:?}");
 }
+
+#[test]
+fn a_pack_of_their_run_holds_nothing_that_a_link_of_theirs_leads_to() {
+    let test = "a_pack_of_their_run_holds_nothing_that_a_link_of_theirs_leads_to";
+    let Some(ground) = Ground::new(test) else { return };
+    let secret = ground.victim.with_file_name("secret");
+    fs::create_dir(&secret).unwrap();
+    fs::write(secret.join("0-0-trace"), "only for root").unwrap();
+    let ran = ground.run(&format!("{RUN} -o THEIRS/run"));
+    assert_eq!(ran.code, 0, "{ran}");
+    let theirs = ground.theirs.path().join("run");
+    ground.link(&theirs.join("artefacts"), &secret);
+    let refused = ground.run("pack THEIRS/run -o DIR.pack");
+    assert!(refused.code == 1 && refused.stderr.contains("belongs to user 54321"), "{refused}");
+    // The same of a single file; a link of root's own is followed.
+    fs::remove_file(theirs.join("artefacts")).unwrap();
+    fs::rename(theirs.join("plan.json"), secret.join("plan.json")).unwrap();
+    ground.link(&theirs.join("plan.json"), &secret.join("plan.json"));
+    for verb in ["report THEIRS/run", "pack THEIRS/run -o DIR.pack", "compare THEIRS/run THEIRS/run"] {
+        let refused = ground.run(verb);
+        assert!(refused.code == 1 && refused.stderr.contains("belongs to user 54321"), "{refused}");
+    }
+    fs::remove_file(theirs.join("plan.json")).unwrap();
+    symlink(secret.join("plan.json"), theirs.join("plan.json")).unwrap();
+    let ran = ground.run("report THEIRS/run");
+    assert_eq!(ran.code, 0, "{ran}");
+}

@@ -28,6 +28,7 @@ use crate::host::private::Private;
 use crate::image::Summed;
 use crate::outcome::Artefact;
 use crate::plan::Plan;
+use crate::sys::directory::Directory;
 
 /// The user's options.
 #[derive(Debug, Clone, Default)]
@@ -109,16 +110,18 @@ fn pretty(value: &impl Serialize, out: &mut dyn Write) -> Result<()> {
 fn artefacts(source: &Source) -> Result<Vec<PathBuf>> {
     let Place::Directory(directory) = &source.place else { return Ok(Vec::new()) };
     let directory = directory.join(Artefact::DIRECTORY);
-    if !directory.is_dir() {
-        return Ok(Vec::new());
-    }
     let context = || format!("cannot read `{}`", directory.display());
+    // A link of another user could lead to what only this user may read.
+    let opened = match Directory::open(&directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        opened => opened.with_context(context)?,
+    };
     let mut all = Vec::new();
-    for file in fs::read_dir(&directory).with_context(context)? {
+    for file in fs::read_dir(opened.at(".")).with_context(context)? {
         let file = file.with_context(context)?;
         let is_ours = Artefact::is_path(&format!("{}/{}", Artefact::DIRECTORY, file.file_name().display()));
         if is_ours && file.file_type().with_context(context)?.is_file() {
-            all.push(file.path());
+            all.push(directory.join(file.file_name()));
         }
     }
     all.sort();
