@@ -16,8 +16,16 @@ use crate::sys::signals::Interrupts;
 /// The state directory by its path without links, made if needed; an error if another user could change it.
 fn state() -> Result<PathBuf> {
     let state = context::state_directory()?;
-    directory::verified(&state)
-        .with_context(|| format!("cannot use the state directory `{}`{CHOOSE_STATE}", state.display()))
+    let context = || format!("cannot use the state directory `{}`{CHOOSE_STATE}", state.display());
+    let verified = directory::verified(&state).with_context(context)?;
+    // An older version may have let others into what it made there.
+    for name in ["runs", "journal", "images"] {
+        let below = verified.join(name);
+        if below.exists() {
+            directory::verified(&below).with_context(context)?;
+        }
+    }
+    Ok(verified)
 }
 
 /// Where this process keeps its files, without the image: enough to look for leftovers and remove them, even on a full disk.

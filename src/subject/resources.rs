@@ -181,7 +181,12 @@ fn build_of(record: &Record) -> Option<String> {
 /// started, since another user could have written the record or replaced the program: what runs is reported.
 fn unless_running(record: &Record, build: &str) -> Result<Found, String> {
     let tokens = Tokens::new([record.id.clone()]).map_err(|error| error.to_string())?;
-    match remains::find(&tokens).map_err(|error| error.to_string())?.first() {
+    let left = remains::find(&tokens).map_err(|error| error.to_string())?;
+    // Any user's process can have the name among its arguments.
+    let is_possible = |item: &&remains::Item| {
+        item.kind != remains::Kind::Process || item.pid().is_some_and(process::is_ours_or_roots)
+    };
+    match left.iter().find(is_possible) {
         None => Ok(Found::No),
         Some(left) => Err(format!(
             "{left} is there, and dunnage starts no program that a record names: if you trust it, run `{} delete --force {}`",

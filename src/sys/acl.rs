@@ -12,6 +12,36 @@ use super::filesystem::{attribute, set_attribute};
 /// The extended attribute with a file's access control list.
 const ACL: &str = "system.posix_acl_access";
 
+/// The extended attribute with the list that what is made in a directory gets.
+const DEFAULT: &str = "system.posix_acl_default";
+
+/// Takes both lists from a directory: it may have inherited them.
+pub fn clear(directory: &Path) -> io::Result<()> {
+    for name in [DEFAULT, ACL] {
+        match rustix::fs::removexattr(directory, name) {
+            // Where a filesystem has no lists there is none to take.
+            Ok(()) | Err(Errno::NODATA | Errno::NOTSUP) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Whether a directory's lists give nothing to single users but to pass through it, as [`List::let_pass`] does.
+pub fn only_lets_pass(directory: &Path) -> bool {
+    let list = attribute(directory, ACL).map(|bytes| List::parse(&bytes));
+    let lets_pass = |(tag, rights, _): &(u16, u16, u32)| match *tag {
+        List::OWNER | List::GROUP | List::MASK | List::OTHER => true,
+        List::USER => *rights == List::PASS,
+        _ => false,
+    };
+    let is_fine = match list {
+        Ok(list) => list.is_some_and(|List(entries)| entries.iter().all(lets_pass)),
+        Err(_) => true,
+    };
+    is_fine && attribute(directory, DEFAULT).is_err()
+}
+
 /// Whether a directory has one.
 pub fn is_there(directory: &Path) -> bool {
     attribute(directory, ACL).is_ok()

@@ -9,6 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use super::acl;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, readlinkat, unlinkat};
 use rustix::io::Errno;
 
@@ -205,7 +206,7 @@ impl Directory {
 
     /// Fails if another user could change what is in it.
     pub fn check(&self) -> io::Result<()> {
-        belongs(&fstat(&self.descriptor)?, &self.path)
+        belongs(&self.descriptor, &fstat(&self.descriptor)?, &self.path)
     }
 
     /// Where it was found, for messages.
@@ -237,7 +238,7 @@ impl Directory {
         if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
             return Err(io::Error::other(format!("`{}` is not a regular file", shown.display())));
         }
-        belongs(&about, &shown)?;
+        belongs(&file, &about, &shown)?;
         Ok(file.into())
     }
 
@@ -261,11 +262,14 @@ impl Directory {
 }
 
 /// Fails if another user could change the file at this path.
-fn belongs(about: &Stat, path: &Path) -> io::Result<()> {
+fn belongs(file: &OwnedFd, about: &Stat, path: &Path) -> io::Result<()> {
     let shown = path.display();
     let owner = about.st_uid;
-    // Where each user has a group alone, files are often writable by it.
-    let in_a_group = about.st_mode & 0o020 != 0 && about.st_gid != rustix::process::getegid().as_raw();
+    // Where each user has a group alone, which has the user's number, files are often writable by it. With an access control list
+    // these bits are the most that anyone in the list has.
+    let [user, group] = [rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()];
+    let is_of_this_user_alone = about.st_gid == group && group == user && !acl::is_there(&through(file));
+    let in_a_group = about.st_mode & 0o020 != 0 && !is_of_this_user_alone;
     let why = if owner != rustix::process::geteuid().as_raw() {
         format!("`{shown}` belongs to user {owner}")
     } else if about.st_mode & 0o002 != 0 || in_a_group {

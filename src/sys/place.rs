@@ -73,7 +73,7 @@ impl Trust {
     }
 
     /// Why others could change this directory or link, found below a directory with the mode `above`.
-    fn objection(self, facts: &Metadata, above: u32) -> Option<String> {
+    fn objection(self, directory: &File, facts: &Metadata, above: u32) -> Option<String> {
         let (owner, mode) = (facts.uid(), facts.mode());
         let is_shared = above & 0o1002 == 0o1002 || above & 0o1020 == 0o1020;
         let is_the_systems = self.outside == Some(owner) && !is_shared;
@@ -81,13 +81,15 @@ impl Trust {
             return Some(format!("belongs to user {owner}"));
         }
         let is_sticky = mode & 0o1000 != 0;
-        let writers = self.writers(facts).filter(|_| !facts.is_symlink() && !is_sticky);
+        let writers = self.writers(facts, &entered(directory)).filter(|_| !facts.is_symlink() && !is_sticky);
         writers.map(|who| format!("can be changed by {who}"))
     }
 
     /// The other users who may write to a directory.
-    fn writers(self, facts: &Metadata) -> Option<String> {
-        let is_of_this_user_alone = facts.gid() == self.group && self.group == self.own;
+    fn writers(self, facts: &Metadata, directory: &Path) -> Option<String> {
+        // With an access control list the group's bits are the most that anyone in the list has.
+        let is_of_this_user_alone =
+            facts.gid() == self.group && self.group == self.own && !acl::is_there(directory);
         match (facts.mode() & 0o002 != 0, facts.mode() & 0o020 != 0 && !is_of_this_user_alone) {
             (true, _) => Some("all users".to_owned()),
             (_, true) => Some(format!("group {}", facts.gid())),
@@ -105,11 +107,15 @@ pub fn verified(path: &Path) -> Result<PathBuf, Unsafe> {
     if facts.uid() != own {
         return Err(Unsafe::Others { path, why: format!("belongs to user {}", facts.uid()) });
     }
+    let entered = entered(&directory);
     let closed = || -> io::Result<bool> {
-        let is_written_by_others = Trust::of_this_process().writers(&facts).is_some();
+        let is_written_by_others = Trust::of_this_process().writers(&facts, &entered).is_some();
         let is_fine = || Ok::<_, io::Error>(!is_written_by_others || is_empty(&directory)?);
         if is_fine()? {
-            close_to_others(&directory, facts.mode())?;
+            if !acl::only_lets_pass(&entered) {
+                acl::clear(&entered)?;
+            }
+            close_to_others(&entered, facts.mode())?;
         }
         // They could have written to it until it was closed.
         is_fine()
@@ -123,8 +129,13 @@ pub fn verified(path: &Path) -> Result<PathBuf, Unsafe> {
     }
 }
 
+/// A path that leads to this very directory.
+fn entered(directory: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}/.", directory.as_raw_fd()))
+}
+
 fn is_empty(directory: &File) -> io::Result<bool> {
-    Ok(std::fs::read_dir(format!("/proc/self/fd/{}/.", directory.as_raw_fd()))?.next().is_none())
+    Ok(std::fs::read_dir(entered(directory))?.next().is_none())
 }
 
 /// Whether the path leads to a directory that only root and this process's user can change; a missing end is fine.
@@ -153,12 +164,14 @@ fn walked(path: &Path, makes: bool) -> Result<(PathBuf, File, Metadata), Unsafe>
         })?;
         Ok((opened, facts))
     };
-    let checked = |facts: &Metadata, above: u32, path: &Path| match trust.objection(facts, above) {
+    let checked = |directory: &File, facts: &Metadata, above: u32, path: &Path| match trust
+        .objection(directory, facts, above)
+    {
         Some(why) => Err(Unsafe::Others { path: path.to_owned(), why }),
         None => Ok(()),
     };
     let (mut directory, mut facts) = enter(&CWD, OsStr::new("/"), &at)?;
-    checked(&facts, 0, &at)?;
+    checked(&directory, &facts, 0, &at)?;
     let mut links = 0;
     while let Some(part) = parts.pop_front() {
         if part == ".." {
@@ -170,7 +183,15 @@ fn walked(path: &Path, makes: bool) -> Result<(PathBuf, File, Metadata), Unsafe>
         let found = match enter(&directory, &part, &next) {
             Err(Unsafe::Io { error, .. }) if makes && error.kind() == io::ErrorKind::NotFound => {
                 match mkdirat(&directory, &part, Mode::from_bits_truncate(PRIVATE)) {
-                    Ok(()) | Err(Errno::EXIST) => enter(&directory, &part, &next),
+                    Ok(()) => enter(&directory, &part, &next).and_then(|made| {
+                        acl::clear(&entered(&made.0)).map_err(|error| Unsafe::Io {
+                            verb: "close",
+                            path: next.clone(),
+                            error,
+                        })?;
+                        Ok(made)
+                    }),
+                    Err(Errno::EXIST) => enter(&directory, &part, &next),
                     Err(error) => Err(failed("make", &next, error)),
                 }
             }
@@ -179,7 +200,7 @@ fn walked(path: &Path, makes: bool) -> Result<(PathBuf, File, Metadata), Unsafe>
         let (opened, own) = found?;
         // The caller looks at a directory at the end that is this user's.
         if !(makes && parts.is_empty() && own.is_dir() && own.uid() == trust.own) {
-            checked(&own, facts.mode(), &next)?;
+            checked(&opened, &own, facts.mode(), &next)?;
         }
         if own.is_symlink() {
             links += 1;
@@ -214,16 +235,11 @@ fn parts(path: &Path) -> impl Iterator<Item = OsString> {
 }
 
 /// Takes the rights of all others, apart from those that an access control list gives to single users.
-fn close_to_others(directory: &File, mode: u32) -> io::Result<()> {
-    if mode & 0o077 == 0 {
-        return Ok(());
-    }
-    let path = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
-    let has_list = acl::is_there(&path.join("."));
-    let closed = if has_list { mode & 0o710 } else { PRIVATE };
+fn close_to_others(directory: &Path, mode: u32) -> io::Result<()> {
+    let closed = if acl::is_there(directory) { mode & 0o710 } else { PRIVATE };
     match closed == mode & 0o7777 {
         true => Ok(()),
-        false => std::fs::set_permissions(path, Permissions::from_mode(closed)),
+        false => std::fs::set_permissions(directory, Permissions::from_mode(closed)),
     }
 }
 

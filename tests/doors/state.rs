@@ -136,3 +136,39 @@ fn a_state_directory_behind_ones_own_link_is_cleared_like_any_other() {
     assert_eq!(mounts(&run), [""; 0], "{swept}");
     assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new(), "{swept}");
 }
+
+/// The attribute of an access control list in which this user has these rights besides the owner.
+fn list(user: u32, rights: u16) -> Vec<u8> {
+    let entry = |tag: u16, rights: u16, id: u32| {
+        [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat()
+    };
+    let none = u32::MAX;
+    let entries = [(1, 7, none), (2, rights, user), (4, 5, none), (0x10, 7, none), (0x20, 5, none)];
+    let entries = entries.into_iter().flat_map(|(tag, rights, id)| entry(tag, rights, id));
+    2u32.to_le_bytes().into_iter().chain(entries).collect()
+}
+
+#[test]
+fn an_access_control_list_lets_no_other_user_in() {
+    let test = "an_access_control_list_lets_no_other_user_in";
+    let Some(user) = User::ordinary(test, 'a', Ids::Own) else { return };
+    let dunnage = Dunnage::new().without_engines();
+    let above = dunnage.state().parent().unwrap().to_owned();
+    fs::set_permissions(&above, fs::Permissions::from_mode(0o755)).unwrap();
+    let give = |path: &Path, name: &str| {
+        rustix::fs::setxattr(path, name, &list(user.number, 7), rustix::fs::XattrFlags::empty()).unwrap();
+    };
+    // What is made in a directory inherits its default list.
+    give(&above, "system.posix_acl_default");
+    let ran = dunnage.run("check start -s bare -s floor --set prestate=idle");
+    assert_eq!(ran.code, 0, "{ran}");
+    for path in [dunnage.state(), dunnage.state().join("images")] {
+        let there = ["system.posix_acl_default", "system.posix_acl_access"]
+            .map(|name| rustix::fs::getxattr(&path, name, &mut [0u8; 256][..]).is_ok());
+        assert_eq!(there, [false; 2], "{}", path.display());
+        assert!(user.shell(&format!("cd {}", path.display())).is_err(), "{}", path.display());
+    }
+    // With a list, the group's bits say what its users may do.
+    give(&above, "system.posix_acl_access");
+    is_refused(&dunnage.run("sweep"), "can be changed by group 0");
+}

@@ -68,10 +68,15 @@ pub enum Place {
     Cgroup(PathBuf),
 }
 
+/// How many characters of a command line are shown.
+const LONGEST_SHOWN: usize = 300;
+
 impl Found {
     fn process(pid: i32, command: &[u8]) -> Found {
         let words: Vec<_> = command.split(|&byte| byte == 0).map(String::from_utf8_lossy).collect();
-        let name = format!("{pid}: {}", words.join(" ").trim_end());
+        // Any user's process can have any arguments.
+        let words: String = words.join(" ").trim_end().chars().take(LONGEST_SHOWN).collect();
+        let name = format!("{pid}: {}", words.replace(char::is_control, "\u{fffd}"));
         Found { item: Item { kind: Kind::Process, name }, place: Place::Process(pid) }
     }
 

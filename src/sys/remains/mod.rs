@@ -83,6 +83,13 @@ pub struct Item {
     pub name: String,
 }
 
+impl Item {
+    /// The id of a process.
+    pub fn pid(&self) -> Option<i32> {
+        self.name.split_once(':')?.0.parse().ok()
+    }
+}
+
 impl std::fmt::Display for Item {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = match self.kind {
