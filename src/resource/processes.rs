@@ -110,8 +110,11 @@ mod tests {
     /// A program of this name, which is a script that waits.
     fn started(place: &Path, name: &str, words: &[&str], user: u32) -> Child {
         let program = place.join(name);
-        let _ = std::fs::write(&program, "#!/bin/sh\nsleep 60\n");
-        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        // Never written again while a shell reads it.
+        if !program.exists() {
+            std::fs::write(&program, "#!/bin/sh\nsleep 60\n").unwrap();
+            std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        }
         let mut command = Command::new("/bin/sh");
         command.arg(&program).args(words).stdin(Stdio::null()).process_group(0);
         if geteuid().is_root() {

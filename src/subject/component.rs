@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -38,11 +38,18 @@ pub(super) fn identified(role: &str, path: &Path, version: &str) -> Result<Compo
     Ok(Component { role, path: path.display().to_string(), version, sha256: digest.hex() })
 }
 
+/// More bytes than any program has.
+const LARGEST: u64 = 2 << 30;
+
 /// The digest of a file. Variants of an engine share its programs, of up to 100 MB: each is read once, unless it has changed.
 fn digest(path: &Path) -> io::Result<Digest> {
     static KNOWN: Mutex<BTreeMap<[i64; 7], Digest>> = Mutex::new(BTreeMap::new());
-    let mut file = File::open(path)?;
+    // An ordinary user's podman says which programs it uses, and a pipe or a file without an end would hold root up.
+    let mut file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let facts = file.metadata()?;
+    if !facts.is_file() || facts.size() > LARGEST {
+        return Err(io::Error::other("it is not a program: not a regular file, or one of more than 2 GiB"));
+    }
     let (device, number, size) = (facts.dev() as i64, facts.ino() as i64, facts.size() as i64);
     let [written, changed] = [[facts.mtime(), facts.mtime_nsec()], [facts.ctime(), facts.ctime_nsec()]];
     let state = [device, number, size, written[0], written[1], changed[0], changed[1]];
@@ -190,6 +197,17 @@ mod tests {
         std::fs::write(&other, b"sixsix").unwrap();
         std::fs::rename(&other, &path).unwrap();
         is_of(b"sixsix");
+    }
+
+    #[test]
+    fn a_pipe_and_a_file_without_an_end_are_no_programs() {
+        let place = tempfile::tempdir().unwrap();
+        let (pipe, endless) = (place.path().join("pipe"), place.path().join("endless"));
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        File::create(&endless).unwrap().set_len(LARGEST + 1).unwrap();
+        for path in [&pipe, &endless, Path::new("/dev/zero"), place.path()] {
+            assert!(digest(path).is_err(), "{}", path.display());
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::unavailable::remedy_for_docker;
 use super::{RunContext, Spec, Subject, Unavailable, docker, on_path, podman};
 use crate::image::Digest;
 use crate::outcome::{Abort, Failure, FailureClass};
+use crate::sys::directory::{Access, Directory};
 use crate::sys::process::Held;
 use crate::sys::seccomp::{BUILT_IN, Profile, built_in};
 
@@ -95,8 +96,10 @@ fn holds_a_namespace(user: u32) -> bool {
     let others =
         [format!("/run/user/{user}"), format!("/tmp/podman-run-{user}"), format!("/tmp/storage-run-{user}")];
     let recorded = |place: PathBuf| {
-        let pid = std::fs::read_to_string(place.join("libpod/tmp/pause.pid")).ok()?.trim().parse().ok()?;
-        Held::of(pid).filter(|one| one.user == user)
+        // In `/tmp`, another user could have made it.
+        let own = Directory::open(&place.join("libpod/tmp")).ok()?;
+        let said = std::io::read_to_string(own.open_own("pause.pid", Access::Reading).ok()?).ok()?;
+        Held::of(said.trim().parse().ok()?).filter(|one| one.user == user)
     };
     runtime.into_iter().chain(others.map(PathBuf::from)).any(|place| recorded(place).is_some())
 }

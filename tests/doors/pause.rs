@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use crate::dunnage::Dunnage;
-use crate::rootless::user::{Ids, User};
+use crate::rootless::user::{Ids, User, said};
 use crate::support::{Need, lacks};
 
 /// The command lines of a user's processes.
@@ -29,7 +29,12 @@ fn a_run_without_podman_leaves_no_process_of_podman() {
         user.number,
         program.display()
     );
+    // Where podman's process would be recorded, another user has put something that can be waited for without an end.
+    let planted = format!("/tmp/podman-run-{}", user.number);
+    fs::create_dir_all(format!("{planted}/libpod/tmp")).unwrap();
+    assert_eq!(said("mkfifo", &[&format!("{planted}/libpod/tmp/pause.pid")]), Ok(String::new()));
     let ran = dunnage.through(&wrapper, "check start -s bare -s crun");
+    fs::remove_dir_all(&planted).unwrap();
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(processes(user.number), Vec::<String>::new(), "{ran}");
 }
