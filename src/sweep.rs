@@ -9,6 +9,7 @@ use crate::resource::journal::{self, Abandoned};
 use crate::resource::{self, Found, Goes, Kind, Look, Record, Scope, orphan};
 use crate::subject::{self, Broom, Place, context};
 use crate::sys::remains::{self, Tokens};
+use crate::sys::signals::Interrupts;
 
 /// Removes what is in abandoned journals and returns a line about each thing. A journal whose things cannot all be removed
 /// now, for example because a daemon is down, is kept for the next time.
@@ -93,7 +94,9 @@ fn clear(place: &Place, kinds: &[&Kind], dead: Abandoned) -> Result<Vec<String>>
 /// kind that removes its container.
 fn wait_for_survivors(run: &str) {
     if let Ok(tokens) = Tokens::new([format!("dunnage-{run}-"), format!("runs/{run}/")]) {
-        let _ = remains::outlive_processes(&tokens);
+        let interrupts = Interrupts::install().ok();
+        let go_on = || interrupts.as_ref().is_none_or(|interrupts| !interrupts.asked());
+        let _ = remains::outlive_processes(&tokens, &go_on);
     }
 }
 

@@ -30,7 +30,7 @@ impl Engine {
         drop(container);
         // The container's monitor outlives it for a while, and must not run next to the first launches.
         if let Ok(tokens) = Tokens::new([name]) {
-            let _ = remains::outlive_processes(&tokens);
+            let _ = remains::outlive_processes(&tokens, &|| !run.interrupts.asked());
         }
         Ok(serde_json::from_slice(&text)
             .or_environment(format_args!("cannot parse the bundle `{}`", path.display()))?)

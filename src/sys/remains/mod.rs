@@ -228,18 +228,48 @@ impl Remains {
 /// How long to wait for clients and monitors that outlive their container, in nanoseconds.
 const SURVIVORS: u64 = 10_000_000_000;
 
-/// Waits until no process contains one of the tokens, at most ten seconds.
+/// How long until a request to stop is noticed, in nanoseconds.
+const NOTICED: u64 = 250_000_000;
+
+/// Waits until no process contains one of the tokens, at most ten seconds, and only while it should `go_on`: any user's process
+/// can contain one.
 ///
 /// # Errors
 /// As [`Remains::watch`].
-pub fn outlive_processes(tokens: &Tokens) -> Result<Gone, NotGone> {
-    let deadline = Stamp(clock::now().0 + SURVIVORS);
-    Remains::new().watch_for(|kind| kind == Kind::Process, tokens, clock::now(), deadline)
+pub fn outlive_processes(tokens: &Tokens, go_on: &dyn Fn() -> bool) -> Result<Gone, NotGone> {
+    let last = Stamp(clock::now().0 + SURVIVORS);
+    loop {
+        let now = clock::now();
+        let deadline = last.min(Stamp(now.0 + NOTICED));
+        match Remains::new().watch_for(|kind| kind == Kind::Process, tokens, now, deadline) {
+            Err(NotGone::StillThere(_)) if deadline < last && go_on() => {}
+            done => return done,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt;
+
     use super::*;
+
+    #[test]
+    fn a_process_that_stays_is_waited_for_only_while_it_is_asked_to() {
+        let token = format!("dunnage-stays-{:06}", std::process::id());
+        let tokens = Tokens::new([token.clone()]).unwrap();
+        let mut command = std::process::Command::new("sh");
+        let mut child = command.args(["-c", "sleep 60; :", &token]).process_group(0).spawn().unwrap();
+        let asked = std::cell::Cell::new(0);
+        let go_on = || asked.replace(asked.get() + 1) < 1;
+        let waited = outlive_processes(&tokens, &go_on);
+        let group = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
+        rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
+        child.wait().unwrap();
+        assert!(matches!(waited, Err(NotGone::StillThere(_))), "{waited:?}");
+        assert_eq!(asked.get(), 2);
+        assert!(outlive_processes(&tokens, &|| false).is_ok());
+    }
 
     #[test]
     fn tokens_that_could_be_somebody_elses_are_refused() {
