@@ -227,7 +227,7 @@ fn who_may_make_no_cgroup_hears_so() {
 fn a_program_that_wants_more_than_its_quota_is_throttled() {
     const TEST: &str = "a_program_that_wants_more_than_its_quota_is_throttled";
     let Some(plan) = cgroups_for(TEST) else { return };
-    plan.establish().expect("dunnage's directories");
+    let established = plan.establish().expect("dunnage's directories");
     let name = format!("dunnage-test-{}", std::process::id());
     plan.make_limited(&name, &CpuLimit::new(0.05, None)).expect("cgroups");
     let loops = "cat /proc/self/cgroup; while :; do :; done";
@@ -246,6 +246,7 @@ fn a_program_that_wants_more_than_its_quota_is_throttled() {
     assert_eq!(own, plan.places.len(), "{said}");
     assert!(periods >= 3, "{periods} periods throttled in {:?}", began.elapsed());
     assert!(plan.directories(&name).iter().all(|path| !path.exists()));
+    drop(established);
     plan.retire().expect("only dunnage's");
 }
 
@@ -302,7 +303,7 @@ fn a_bare_probe_that_outlived_its_run_is_ended_with_its_cgroups() {
         "{{\"made\":{{\"id\":0,\"resource\":{{\"kind\":\"container\",\"id\":\"{name}\",\"attributes\":{{\"subject\":\"bare:cpus=0.5\"}}}}}}}}\n"
     );
     fs::write(journals.join(format!("{run}.jsonl")), entry).expect("a journal");
-    plan.establish().expect("dunnage's directories");
+    let _established = plan.establish().expect("dunnage's directories");
     plan.make_limited(&name, &CpuLimit::new(0.5, None)).expect("cgroups");
     let program = Program::new(Path::new("/bin/sleep"), ["1000"]).expect("a program");
     let child = spawn::start(&program.in_cgroups(&plan, &name)).expect("it starts");

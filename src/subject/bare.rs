@@ -225,7 +225,10 @@ impl Subject for Bare {
             let root = Fresh::over(&image.path, run)?;
             self.image = Some((image, root));
         }
-        Ok(self.confinement.as_ref().map_or(Ok(()), Confinement::prepare)?)
+        if self.confinement.is_some() {
+            run.cgroups()?;
+        }
+        Ok(())
     }
 
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {

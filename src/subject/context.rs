@@ -12,11 +12,11 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::{Place, Subject, treatment};
-use crate::outcome::{Abort, OrEnvironment};
+use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::probe::message::Inside;
 use crate::resource::{self, Held, Owner, journals};
 use crate::sys::accounting::Listener;
-use crate::sys::cgroup;
+use crate::sys::cgroup::{self, CgroupPlan, Established};
 use crate::sys::place;
 use crate::sys::seccomp::Profile;
 use crate::sys::signals::Interrupts;
@@ -49,6 +49,8 @@ pub struct RunContext {
     pub owner: Arc<Owner>,
     /// Set by `filter` when the first subject that needs it is prepared.
     pub(super) filter: OnceLock<Filter>,
+    /// dunnage's directories for cgroups, which stay until the run ends.
+    cgroups: Mutex<Option<(CgroupPlan, Established)>>,
     /// What samples share until the run ends, by its owner.
     kept: Mutex<Vec<(Kept, Box<dyn Any + Send>)>>,
 }
@@ -95,6 +97,7 @@ impl RunContext {
             tell: |_| (),
             scripted: AtomicU64::new(1_000_000_000),
             filter: OnceLock::new(),
+            cgroups: Mutex::default(),
             kept: Mutex::default(),
         })
     }
@@ -110,6 +113,18 @@ impl RunContext {
         let is_laid_in = self.lays_in_the_probe && facts.contains(&("mnt", "private".to_owned()));
         facts.extend(is_laid_in.then(|| ("probe", "laid in".to_owned())));
         facts
+    }
+
+    /// The places for dunnage's cgroups on this host. They are made when they are first needed, and no other
+    /// run removes them before this one ends.
+    pub fn cgroups(&self) -> Result<CgroupPlan, Failure> {
+        let mut known = self.cgroups.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((plan, _)) = &*known {
+            return Ok(plan.clone());
+        }
+        let plan = CgroupPlan::here().or_environment("cannot find the cgroups")?;
+        let established = plan.establish().map_err(|error| Failure::environment(error.to_string()))?;
+        Ok(known.insert((plan, established)).0.clone())
     }
 
     /// Something of a subject that lasts until the run ends; made when it is first needed, under these words.
@@ -159,8 +174,7 @@ impl std::ops::Deref for RunContext {
     }
 }
 
-/// Ends the run, also after an error or a panic. The parent of dunnage's cgroups stays while another dunnage is
-/// running, since its runtime may be about to make a cgroup in it.
+/// Ends the run, also after an error or a panic.
 impl Drop for RunContext {
     fn drop(&mut self) {
         self.kept.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
@@ -172,9 +186,8 @@ impl Drop for RunContext {
                 "{things} of this run could not be removed, first: {first}; run `dunnage sweep` later"
             ));
         }
-        if resource::another_dunnage().is_none() {
-            cgroup::retire();
-        }
+        *self.cgroups.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
+        cgroup::retire();
     }
 }
 

@@ -189,8 +189,7 @@ impl Floor {
         }
         let additions =
             if is_whole { additions(&root, order.mounts(), run)? } else { container::Additions::default() };
-        let cgroups = CgroupPlan { way: keys::way(&self.about.spec), ..cgroups()? };
-        cgroups.establish().map_err(|error| Failure::environment(error.to_string()))?;
+        let cgroups = CgroupPlan { way: keys::way(&self.about.spec), ..run.cgroups()? };
         let filter = match self.about.spec.get("seccomp") {
             Some("off") => None,
             _ => {

@@ -262,6 +262,10 @@ impl Subject for Oci {
         if self.about.spec.get("seccomp") != Some("off") {
             filter::choose(run)?;
         }
+        if self.notes.is_none() {
+            // The runtime makes its cgroups below them.
+            run.cgroups()?;
+        }
         if roots::foreign(&self.about.spec).is_some() {
             let image = roots::root(&self.about.spec, run)?;
             let root = Fresh::over(&image.path, run)?;

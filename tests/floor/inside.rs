@@ -211,7 +211,7 @@ fn an_ordinary_user_needs_no_engine_either() {
 
 fn rootless(top: &Path) {
     let cgroups = CgroupPlan::here().unwrap();
-    cgroups.establish().unwrap();
+    let _established = cgroups.establish().unwrap();
     let spec = spec_in(top, cgroups);
     let mut prepared = prepare(spec).unwrap();
     assert!(prepared.making().pieces.has(Piece::User));

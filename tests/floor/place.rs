@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use dunnage::probe::message::{self, Message};
-use dunnage::sys::cgroup::CgroupPlan;
+use dunnage::sys::cgroup::{CgroupPlan, Established};
 use dunnage::sys::container::{Gone, Pieces, Prepared, Spec, is_privileged};
 use dunnage::sys::signals::Interrupts;
 use dunnage::sys::spawn::Status;
@@ -21,6 +21,7 @@ pub const PATIENCE: Nanos = Nanos::from_millis(10_000);
 pub struct Place {
     pub top: tempfile::TempDir,
     pub cgroups: CgroupPlan,
+    pub established: Option<Established>,
 }
 
 impl Place {
@@ -34,8 +35,8 @@ impl Place {
         fs::copy(env!("CARGO_BIN_EXE_dunnage"), &executable).unwrap();
         fs::set_permissions(&executable, fs::Permissions::from_mode(0o755)).unwrap();
         let cgroups = CgroupPlan::here().unwrap();
-        cgroups.establish().unwrap();
-        Place { top, cgroups }
+        let established = Some(cgroups.establish().unwrap());
+        Place { top, cgroups, established }
     }
 
     pub fn spec(&self) -> Spec {
@@ -76,6 +77,7 @@ pub fn spec_in(top: &Path, cgroups: CgroupPlan) -> Spec {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        drop(self.established.take());
         self.cgroups.retire().unwrap();
     }
 }

@@ -293,7 +293,7 @@ fn an_ordinary_user_does_what_a_user_namespace_allows() {
 
 fn rootless(top: &Path) {
     let cgroups = CgroupPlan::here().unwrap();
-    cgroups.establish().unwrap();
+    let _established = cgroups.establish().unwrap();
     let has_cgroups = !cgroups.places.is_empty();
     let mut prepared = prepare(with_filter(spec_in(top, cgroups))).unwrap();
     for (name, primitive) in PRIMITIVES {

@@ -85,13 +85,16 @@ fn two_hundred_launches_leave_nothing() {
 }
 
 #[test]
-fn another_run_may_remove_the_shared_directories_meanwhile() {
-    if !as_root("another_run_may_remove_the_shared_directories_meanwhile") {
+fn another_run_that_ends_leaves_the_shared_directories() {
+    if !as_root("another_run_that_ends_leaves_the_shared_directories") {
         return;
     }
     let place = Place::new();
     let mut prepared = prepare(place.spec()).unwrap();
+    let other = place.cgroups.establish().unwrap();
+    drop(other);
     place.cgroups.retire().unwrap();
+    assert!(place.cgroups.places.iter().all(|place| place.parent.is_dir()));
     message_of(&run(&mut prepared, "floor-test-again"));
     assert_eq!(place.remains(), Vec::<PathBuf>::new());
 }

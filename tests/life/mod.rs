@@ -4,15 +4,16 @@
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::dunnage::{Dunnage, Ran};
 use crate::left;
 use crate::running::Running;
-use crate::support::{Need, Sweeps, lacks, skip};
+use crate::support::{Need, Sweeps, lacks};
 use ::dunnage::outcome::FailureClass;
 use ::dunnage::plan::Cell;
 use ::dunnage::record::{self, Cause, Recorded};
+use ::dunnage::sys::cgroup::CgroupPlan;
 
 fn recorded(dunnage: &Dunnage, ran: &Ran) -> Recorded {
     let recorded = record::load(&dunnage.directory()).expect("a run directory");
@@ -210,31 +211,21 @@ fn what_has_no_life_cycle_is_said_to_have_none() {
     assert!(ran.stdout.contains("is not in lifecycle"), "{ran}");
 }
 
-/// If the directory of dunnage's cgroups is missing, runtimes make it anew without the values that a cpuset
-/// inherits, and processes cannot enter cgroups in it.
+/// Another run that ends at any moment leaves the directories that hold the cgroups of this one.
 #[test]
-fn shared_cgroups_that_others_make_anew_cost_no_sample() {
-    const TEST: &str = "shared_cgroups_that_others_make_anew_cost_no_sample";
-    if lacks(TEST, Need::Root) || lacks(TEST, Need::Cgroup) {
+fn another_run_that_ends_costs_no_sample() {
+    const TEST: &str = "another_run_that_ends_costs_no_sample";
+    if [Need::Root, Need::Cgroup, Need::Runc].into_iter().any(|need| lacks(TEST, need)) {
         return;
     }
-    let shared = std::path::Path::new("/sys/fs/cgroup/cpuset/dunnage");
-    if !shared.parent().is_some_and(|root| root.join("cpuset.cpus").exists()) {
-        return skip(TEST, Need::Cgroup, "there is no cpuset of version 1");
-    }
+    let plan = CgroupPlan::here().expect("cgroups");
     let dunnage = Dunnage::new();
-    let mut command = dunnage.command("run lifecycle exec -s floor --rounds 12 --set prestate=primed -o DIR");
+    let mut command = dunnage.command("run start -s floor -s runc -s bare:cpus=0.5 --rounds 12 -o DIR");
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
-    let mut broken = 0;
     while child.try_wait().expect("our child").is_none() {
-        // Refused while a container is in it.
-        if std::fs::remove_dir(shared).is_ok() && std::fs::create_dir(shared).is_ok() {
-            broken += 1;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        plan.retire().expect("it is removed or left");
+        std::thread::sleep(Duration::from_micros(200));
     }
     let run = record::load(&dunnage.directory()).expect("a run directory");
-    assert!(broken > 0, "nothing was made anew, so nothing is tested");
     assert!(run.failures.is_empty(), "{:?}", run.failures);
-    let _ = std::fs::remove_dir(shared);
 }

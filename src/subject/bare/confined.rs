@@ -22,11 +22,6 @@ impl Confinement {
         Ok(Some(Confinement { limit, plan: limits::cpu_cgroups()? }))
     }
 
-    /// Makes what the cgroups of all its processes share.
-    pub fn prepare(&self) -> Result<(), Failure> {
-        self.plan.establish().map_err(|error| Failure::environment(error.to_string()))
-    }
-
     /// Makes the cgroups with this name.
     pub fn make(&self, name: &str) -> Result<(), Failure> {
         self.plan.make_limited(name, &self.limit).map_err(|error| match error.is_of_a_limit() {

@@ -20,8 +20,6 @@ use crate::units::Nanos;
 const LIMIT: &str = "limit CPU time by";
 /// The period that engines set, which is the kernel's default.
 const PERIOD_US: u64 = 100_000;
-/// How often dunnage's directory is made again after another run has removed it.
-const ATTEMPTS: usize = 5;
 
 /// This much CPU time in each period, in microseconds as the kernel expects it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,18 +111,7 @@ impl CgroupPlan {
     /// Makes the cgroups of one container with this limit; leaves nothing after an error.
     pub fn make_limited(&self, name: &str, limit: &CpuLimit) -> Result<(), StepError> {
         let steps: Vec<Step> = self.creation(name).into_iter().chain(self.limiting(name, limit)).collect();
-        let mut done = run_all(&steps).1;
-        for _ in 0..ATTEMPTS {
-            // Another run that ended has removed the shared directory.
-            let vanished =
-                done.as_ref().is_err_and(|error| error.step != LIMIT && error.errno == libc::ENOENT);
-            if !vanished || self.establish().is_err() {
-                break;
-            }
-            let _ = self.remove(name);
-            done = run_all(&steps).1;
-        }
-        done.map(drop).inspect_err(|_| {
+        run_all(&steps).1.map(drop).inspect_err(|_| {
             let _ = self.remove(name);
         })
     }

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 pub use limit::{CpuLimit, NoLimit};
-pub use plan::{Birth, CgroupPlan, LABEL, Place, Way, retire};
-pub(in crate::sys) use plan::{CREATE, ENTER, remove};
+pub(in crate::sys) use plan::remove;
+pub use plan::{Birth, CgroupPlan, Established, LABEL, Place, Way, retire};
 
 /// The interface of a hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]

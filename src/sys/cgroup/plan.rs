@@ -9,8 +9,11 @@
 //! into `tasks`: that moves a single thread, itself, without the lock that makes a write to `cgroup.procs`
 //! cost milliseconds on a quiet machine. The child has only one thread, so the result is the same.
 
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::super::clock;
 use super::super::steps::{Descriptor, Step, StepError};
@@ -21,11 +24,13 @@ use crate::units::Nanos;
 /// The name of the directory in each hierarchy that holds all cgroups made by this program.
 pub const LABEL: &str = "dunnage";
 /// The step that makes a cgroup.
-pub(in crate::sys) const CREATE: &str = "create cgroup";
+const CREATE: &str = "create cgroup";
 /// The step that enters one.
-pub(in crate::sys) const ENTER: &str = "enter cgroup";
-/// How often directories are set up again that others remove meanwhile.
-const ATTEMPTS: usize = 5;
+const ENTER: &str = "enter cgroup";
+/// How often a directory is set up again that another run removes at that moment.
+const ATTEMPTS: usize = 50;
+/// How long to wait before the next attempt.
+const MOMENT: Duration = Duration::from_millis(2);
 /// How long a cgroup may take to become empty after its processes have been killed.
 const PATIENCE: Nanos = Nanos::from_millis(2000);
 
@@ -102,40 +107,27 @@ impl CgroupPlan {
         plan
     }
 
-    /// Makes the existing cgroups of this container accept a process. The cgroups above them can no longer
-    /// disappear, but a runtime may have just made them anew without the values that a cpuset inherits.
-    pub fn admit(&self, name: &str) -> io::Result<()> {
-        self.establish()?;
-        let cpusets = self
-            .places
-            .iter()
-            .filter(|place| place.hierarchy.version != Version::V2 && place.hierarchy.has("cpuset"));
-        cpusets.into_iter().try_for_each(|place| fill(&place.parent.join(name), &place.parent))
-    }
-
     /// Makes the directories that hold the containers' own, outside every measured interval, as with an
     /// engine: `/sys/fs/cgroup/…/docker` exists before the first container.
-    pub fn establish(&self) -> io::Result<()> {
-        self.places.iter().try_for_each(|place| {
-            let mut done = establish(place);
-            for _ in 0..ATTEMPTS {
-                // Another process removed the directory meanwhile.
-                let vanished = |error: &io::Error| {
-                    [Some(libc::ENOENT), Some(libc::ENODEV)].contains(&error.raw_os_error())
-                };
-                if done.as_ref().is_err_and(vanished) {
-                    done = establish(place);
-                }
-            }
-            done.map_err(|error| {
+    pub fn establish(&self) -> io::Result<Established> {
+        let hold = |place: &Place| {
+            hold(place).map_err(|error| {
                 io::Error::new(error.kind(), format!("cannot set up `{}`: {error}", place.parent.display()))
             })
-        })
+        };
+        self.places.iter().map(hold).collect::<io::Result<_>>().map(Established)
     }
 
-    /// Removes those directories, unless they contain a container of this or another run.
+    /// Removes those directories, unless a run has established them or they contain a container.
     pub fn retire(&self) -> io::Result<()> {
-        self.places.iter().try_for_each(|place| match std::fs::remove_dir(&place.parent) {
+        let remove = |place: &Place| {
+            let directory = File::open(&place.parent)?;
+            if directory.try_lock().is_err() {
+                return Ok(());
+            }
+            std::fs::remove_dir(&place.parent)
+        };
+        self.places.iter().try_for_each(|place| match remove(place) {
             Err(error) if ![libc::EBUSY, libc::ENOENT].contains(&error.raw_os_error().unwrap_or(0)) => Err(
                 io::Error::new(error.kind(), format!("cannot remove `{}`: {error}", place.parent.display())),
             ),
@@ -199,6 +191,39 @@ pub enum Birth {
     Inside,
     /// In its parent's cgroup.
     Outside,
+}
+
+/// Keeps dunnage's directories where they are until it is dropped: each is locked, and `retire` leaves what is
+/// locked. The kernel ends the lock with the process.
+#[derive(Debug)]
+#[must_use = "without it another run may remove the directories"]
+pub struct Established(#[expect(dead_code, reason = "held for their locks")] Vec<Option<File>>);
+
+/// Sets a directory up and locks it. Where someone else has locked it for longer than a removal takes, as any
+/// user can, it stays unlocked.
+fn hold(place: &Place) -> io::Result<Option<File>> {
+    let mut last = Ok(None);
+    for _ in 0..ATTEMPTS {
+        match establish(place).and_then(|()| locked(&place.parent)) {
+            Ok(None) => last = Ok(None),
+            Err(error) if [libc::ENOENT, libc::ENODEV].contains(&error.raw_os_error().unwrap_or(0)) => {
+                last = Err(error);
+            }
+            done => return done,
+        }
+        std::thread::sleep(MOMENT);
+    }
+    last
+}
+
+/// The directory with a shared lock on it; none where another has an exclusive one.
+fn locked(path: &Path) -> io::Result<Option<File>> {
+    let directory = File::open(path)?;
+    if directory.try_lock_shared().is_err() {
+        return Ok(None);
+    }
+    let is_there = directory.metadata()?.ino() == std::fs::metadata(path)?.ino();
+    is_there.then_some(Some(directory)).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
 }
 
 fn establish(place: &Place) -> io::Result<()> {

@@ -51,19 +51,15 @@ impl Prepared {
         check_name(name)?;
         let own = self.spec.scratch.join(name);
         // The descriptor of the cgroup to be born in belongs to `start`.
-        self.insist(|this| {
-            let steps = this.outside(name, &own);
-            let removal = this.removal(name, &own);
-            let began = clock::now();
-            let (made, done) = run_all(&steps);
-            let ended = clock::now();
-            match done {
-                Ok(_) => Ok(Made { name: name.to_owned(), removal, began, ended }),
-                Err(error) => {
-                    Err(LaunchFailed { error: error.into(), cleanup: removal.after(made).run().err() })
-                }
-            }
-        })
+        let steps = self.outside(name, &own);
+        let removal = self.removal(name, &own);
+        let began = clock::now();
+        let (made, done) = run_all(&steps);
+        let ended = clock::now();
+        match done {
+            Ok(_) => Ok(Made { name: name.to_owned(), removal, began, ended }),
+            Err(error) => Err(LaunchFailed { error: error.into(), cleanup: removal.after(made).run().err() }),
+        }
     }
 
     /// Makes containers that are started separately join the network namespace of this descriptor.
@@ -74,18 +70,7 @@ impl Prepared {
     /// Starts the program of a container that was made; it runs when this returns. What was made stays, also
     /// after an error.
     pub fn start(&mut self, made: &Made) -> Result<Running, LaunchError> {
-        let mut is_there = true;
-        let started = self.insist(|this| {
-            // What another run has removed since is made again, before the interval begins anew.
-            if !std::mem::replace(&mut is_there, false) {
-                let _ = made.removal.run();
-                run_all(&this.outside(&made.name, &this.spec.scratch.join(&made.name)))
-                    .1
-                    .map_err(LaunchError::Step)?;
-                this.spec.cgroups.admit(&made.name).map_err(LaunchError::Setup)?;
-            }
-            this.attempt(&made.name, Vec::new(), Removal::new(Vec::new(), None))
-        });
+        let started = self.attempt(&made.name, Vec::new(), Removal::new(Vec::new(), None));
         started.map_err(|failed| failed.error)
     }
 

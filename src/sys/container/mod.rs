@@ -64,8 +64,6 @@ pub use primitive::{PRIMITIVES, Primitive, Timed};
 pub use rootless::{NoUserNamespaces, is_privileged, user_namespaces};
 pub use undo::{Leftovers, leftovers, overlay_directories, undo};
 
-/// How often something is made again that other processes remove meanwhile.
-const ATTEMPTS: usize = 5;
 /// The step that opens the cgroup to be born in.
 const OPEN_CGROUP: &str = "open cgroup";
 
@@ -191,17 +189,6 @@ impl From<LaunchError> for LaunchFailed {
     fn from(error: LaunchError) -> LaunchFailed {
         LaunchFailed { error, cleanup: None }
     }
-}
-
-/// Whether the parent directories of dunnage's cgroups have changed: removed by another run, or, for a
-/// cpuset, made anew by a runtime without the values that it passes on.
-fn lacks_parent(error: &LaunchError) -> bool {
-    let made_in = |error: &StepError| {
-        let concerned = [cgroup::CREATE, cgroup::ENTER, OPEN_CGROUP].contains(&error.step);
-        concerned
-            && (error.errno == libc::ENOENT || (error.step == cgroup::ENTER && error.errno == libc::ENOSPC))
-    };
-    matches!(error, LaunchError::Step(error) if made_in(error))
 }
 
 /// A container whose program runs.
@@ -337,25 +324,7 @@ impl Prepared {
     pub fn launch(&mut self, name: &str) -> Result<Running, LaunchFailed> {
         check_name(name)?;
         let own = self.spec.scratch.join(name);
-        self.insist(|this| this.attempt(name, this.outside(name, &own), this.removal(name, &own)))
-    }
-
-    /// Tries again if another run that ended has removed the shared directories, or a runtime has made them
-    /// anew.
-    fn insist<T>(
-        &mut self,
-        mut attempt: impl FnMut(&mut Prepared) -> Result<T, LaunchFailed>,
-    ) -> Result<T, LaunchFailed> {
-        let mut done = attempt(self);
-        for _ in 0..ATTEMPTS {
-            match &done {
-                Err(failed) if lacks_parent(&failed.error) && self.spec.cgroups.establish().is_ok() => {
-                    done = attempt(self);
-                }
-                _ => break,
-            }
-        }
-        done
+        self.attempt(name, self.outside(name, &own), self.removal(name, &own))
     }
 
     /// Makes these steps and starts the program; `removal` undoes what they make. The cgroup to be born in is

@@ -109,10 +109,6 @@ impl Prepared {
     /// Does a primitive with the container's image, cgroups and filter, and undoes it. Nothing of it is left
     /// when this returns, also after an error.
     pub fn time(&mut self, primitive: Primitive, name: &str) -> Result<Timed, LaunchFailed> {
-        self.insist(|this| this.time_once(primitive, name))
-    }
-
-    fn time_once(&mut self, primitive: Primitive, name: &str) -> Result<Timed, LaunchFailed> {
         let (mut lists, removal) = self.lists_of(primitive, name)?;
         let (made, ready) = run_all(&lists.before);
         if let Err(error) = ready {
