@@ -17,7 +17,7 @@ use crate::report::text::{in_shell, meant};
 use crate::resource;
 use crate::runner::Tried;
 use crate::subject::context::CHOOSE_STATE;
-use crate::subject::{self, Cause, Launch, RunContext, Spec, Subject, Unavailable, roots};
+use crate::subject::{self, Cause, RunContext, Spec, Subject, Unavailable, roots};
 use crate::sweep;
 use crate::sys::clock;
 use crate::sys::signals::Interrupts;
@@ -358,20 +358,26 @@ fn is_default_runtime(spec: &Spec, found: &Found) -> bool {
 /// How long a launch takes until everything is gone.
 fn try_out(subject: &mut dyn Subject, trial: Trial, run: &RunContext) -> Result<Nanos, Abort> {
     subject.prepare(run)?;
-    let mut launch = heard(subject, run)?;
-    if trial == Trial::Twice {
-        launch = heard(subject, run)?;
+    let launches = if trial == Trial::Twice { 2 } else { 1 };
+    let shown = subject.about().spec.shown().to_string();
+    let mut launch = heard(&shown, run, || subject.launch(run))?;
+    for _ in 1..launches {
+        launch = heard(&shown, run, || subject.launch(run))?;
     }
     Ok(launch.gone.since(launch.spawned))
 }
 
-/// A launch, once more if its output was lost: on a busy machine, engines now and then lose all output of a container that ends at
+/// A try of something with this name, once more if its output was lost: on a busy machine, engines now and then lose all output of a container that ends at
 /// once. In a round that is a failure, but it is no reason to leave the subject out.
-fn heard(subject: &mut dyn Subject, run: &RunContext) -> Result<Launch, Abort> {
-    match subject.launch(run) {
+pub fn heard<T>(
+    name: &str,
+    run: &RunContext,
+    mut attempt: impl FnMut() -> Result<T, Abort>,
+) -> Result<T, Abort> {
+    match attempt() {
         Err(Abort::Failed(failure)) if failure.reason.ends_with(NOTHING) => {
-            (run.tell)(&format!("trying {} once more, since {NOTHING}", subject.about().spec.shown()));
-            subject.launch(run)
+            (run.tell)(&format!("trying {name} once more, since {NOTHING}"));
+            attempt()
         }
         launched => launched,
     }

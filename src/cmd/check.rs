@@ -9,7 +9,7 @@ use crate::measure;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::plan::{self, Request, Rounds};
 use crate::report::text::clean;
-use crate::session::Leftovers;
+use crate::session::{Leftovers, heard};
 use crate::subject::by_cause;
 
 /// Runs the verb. The exit code is 0 if every cell gave a sample under the requested treatment, or is a price that this
@@ -37,7 +37,8 @@ pub fn run(selection: &Selection) -> Result<i32> {
         }
         let subject = session.subjects[cell.subject].as_mut();
         let name = format!("{} {} {}", cell.experiment, cell.setting, entry.label);
-        match measure::once(cell.experiment, subject, &cell.setting, &session.run) {
+        let run = &session.run;
+        match heard(&name, run, || measure::once(cell.experiment, subject, &cell.setting, run)) {
             Ok(sample) => {
                 let facts: Vec<_> =
                     sample.treatment.iter().map(|(name, fact)| format!("{name}={fact}")).collect();

@@ -12,6 +12,9 @@ use super::filesystem::{attribute, set_attribute};
 /// The extended attribute with a file's access control list.
 const ACL: &str = "system.posix_acl_access";
 
+/// As long as an extended attribute can be.
+const LONGEST: usize = 1 << 16;
+
 /// The extended attribute with the list that what is made in a directory gets.
 const DEFAULT: &str = "system.posix_acl_default";
 
@@ -29,7 +32,7 @@ pub fn clear(directory: &Path) -> io::Result<()> {
 
 /// Whether a directory's lists give nothing to single users but to pass through it, as [`List::let_pass`] does.
 pub fn only_lets_pass(directory: &Path) -> bool {
-    let list = attribute(directory, ACL).map(|bytes| List::parse(&bytes));
+    let list = followed(directory, ACL).map(|bytes| List::parse(&bytes));
     let lets_pass = |(tag, rights, _): &(u16, u16, u32)| match *tag {
         List::OWNER | List::GROUP | List::MASK | List::OTHER => true,
         List::USER => *rights == List::PASS,
@@ -39,12 +42,19 @@ pub fn only_lets_pass(directory: &Path) -> bool {
         Ok(list) => list.is_some_and(|List(entries)| entries.iter().all(lets_pass)),
         Err(_) => true,
     };
-    is_fine && attribute(directory, DEFAULT).is_err()
+    is_fine && followed(directory, DEFAULT).is_err()
 }
 
-/// Whether a directory has one.
-pub fn is_there(directory: &Path) -> bool {
-    attribute(directory, ACL).is_ok()
+/// Whether a file has one.
+pub fn is_there(file: &Path) -> bool {
+    followed(file, ACL).is_ok()
+}
+
+/// The attribute of what a link leads to, as those in `/proc` to open files do.
+fn followed(path: &Path, name: &str) -> rustix::io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(LONGEST);
+    rustix::fs::getxattr(path, name, rustix::buffer::spare_capacity(&mut bytes))?;
+    Ok(bytes)
 }
 
 /// Changes a directory's access control list, if `how` says that it changed something.

@@ -1,22 +1,18 @@
 //! Directories that another user may have prepared: entered by descriptor, so that no name in them leads elsewhere. A symbolic
 //! link on the way is followed only if it belongs to root or to this process's user.
 
-use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use super::acl;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, readlinkat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
-/// As many as the kernel follows.
-const MOST_LINKS: usize = 40;
-/// An open file without the right to read it: opening a pipe or a device so has no effect.
-const SEEN: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+use super::acl;
+pub use super::walk::Found;
+use super::walk::{End, Part, SEEN, through, walk};
 
 /// An open directory.
 #[derive(Debug)]
@@ -36,35 +32,6 @@ pub struct Place {
     pub found: Option<Found>,
 }
 
-/// A file of any kind.
-#[derive(Debug)]
-pub struct Found {
-    descriptor: OwnedFd,
-    about: Stat,
-}
-
-impl Found {
-    /// Its type.
-    pub fn kind(&self) -> FileType {
-        FileType::from_raw_mode(self.about.st_mode)
-    }
-
-    /// Its permissions.
-    pub fn mode(&self) -> u32 {
-        self.about.st_mode & 0o7777
-    }
-
-    /// Whether it belongs to root or to this process's user.
-    pub fn is_trusted(&self) -> bool {
-        is_trusted(self.about.st_uid)
-    }
-
-    /// A path that leads to this very file for as long as it is open here.
-    pub fn path(&self) -> PathBuf {
-        through(&self.descriptor)
-    }
-}
-
 /// What a file is opened for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Access {
@@ -74,95 +41,19 @@ pub enum Access {
     Appending,
 }
 
-/// Whether missing directories are made.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Missing {
-    Kept,
-    Made,
-}
-
 /// Resolves a path whose last name may be missing.
 pub fn find(path: &Path) -> io::Result<Place> {
-    resolve(path, Missing::Kept)
+    resolve(path, None)
 }
 
-fn resolve(path: &Path, missing: Missing) -> io::Result<Place> {
-    let start =
-        |place: &str| Ok::<_, io::Error>(openat(CWD, place, SEEN | OFlags::DIRECTORY, Mode::empty())?);
-    let mut at = start(".")?;
-    let mut rest: VecDeque<OsString> = names(path);
-    let mut links = 0;
-    loop {
-        let name = rest.pop_front().unwrap_or_else(|| ".".into());
-        if name == "/" {
-            at = start("/")?;
-            if rest.is_empty() {
-                rest.push_back(".".into());
-            }
-            continue;
-        }
-        let found = match openat(&at, &name, SEEN | OFlags::NOFOLLOW, Mode::empty()) {
-            Err(Errno::NOENT) if missing == Missing::Made => {
-                match mkdirat(&at, &name, Mode::from_raw_mode(0o755)) {
-                    Ok(()) | Err(Errno::EXIST) => {}
-                    Err(errno) => return Err(errno.into()),
-                }
-                openat(&at, &name, SEEN | OFlags::NOFOLLOW | OFlags::DIRECTORY, Mode::empty())?
-            }
-            Err(Errno::NOENT) if rest.is_empty() => {
-                let above = Directory { descriptor: at, path: parent(path) };
-                return Ok(Place { above, name, found: None });
-            }
-            found => found?,
-        };
-        let about = fstat(&found)?;
-        let found = Found { descriptor: found, about };
-        if found.kind() == FileType::Symlink {
-            links += 1;
-            if links > MOST_LINKS {
-                return Err(Errno::LOOP.into());
-            }
-            if !found.is_trusted() {
-                return Err(foreign(path, about.st_uid));
-            }
-            if !is_in_proc(&found.descriptor)? {
-                let target = readlinkat(&found.descriptor, "", Vec::new())?;
-                let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-                names(&target).into_iter().rev().for_each(|name| rest.push_front(name));
-                continue;
-            }
-            // What `/dev/stdout` leads to has no path.
-            let descriptor = openat(&at, &name, SEEN, Mode::empty())?;
-            let about = fstat(&descriptor)?;
-            if rest.is_empty() {
-                let found = Some(Found { descriptor, about });
-                return Ok(Place { above: Directory { descriptor: at, path: parent(path) }, name, found });
-            }
-            at = descriptor;
-            continue;
-        }
-        if rest.is_empty() {
-            let above = Directory { descriptor: at, path: parent(path) };
-            return Ok(Place { above, name, found: Some(found) });
-        }
-        at = found.descriptor;
-    }
-}
-
-fn names(path: &Path) -> VecDeque<OsString> {
-    path.components().map(|one| one.as_os_str().to_owned()).collect()
-}
-
-fn parent(path: &Path) -> PathBuf {
-    path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
-}
-
-fn is_trusted(user: u32) -> bool {
-    user == 0 || user == rustix::process::geteuid().as_raw()
-}
-
-fn is_in_proc(file: &OwnedFd) -> io::Result<bool> {
-    Ok(rustix::fs::fstatfs(file)?.f_type == rustix::fs::PROC_SUPER_MAGIC)
+fn resolve(path: &Path, missing: Option<Mode>) -> io::Result<Place> {
+    let judge = |part: &Part<'_>| match part.found.kind() == FileType::Symlink && !part.found.is_trusted() {
+        true => Err(foreign(path, part.found.about.st_uid)),
+        false => Ok(()),
+    };
+    let End { above, name, found, .. } = walk(path, missing, judge)?;
+    let parent = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok(Place { above: Directory { descriptor: above, path: parent.to_owned() }, name, found })
 }
 
 fn foreign(path: &Path, user: u32) -> io::Error {
@@ -173,19 +64,15 @@ fn foreign(path: &Path, user: u32) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, text)
 }
 
-fn through(descriptor: &OwnedFd) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
-}
-
 impl Directory {
     /// Opens a directory.
     pub fn open(path: &Path) -> io::Result<Directory> {
-        Directory::of(resolve(path, Missing::Kept)?, path)
+        Directory::of(resolve(path, None)?, path)
     }
 
     /// Opens a directory, and makes it if it is missing, with the directories above it.
     pub fn make(path: &Path) -> io::Result<Directory> {
-        Directory::of(resolve(path, Missing::Made)?, path)
+        Directory::of(resolve(path, Some(Mode::from_raw_mode(0o755)))?, path)
     }
 
     /// Opens a directory that belongs to this process's user and that no other can write to; makes it if it is missing,

@@ -47,3 +47,4 @@ pub mod socket;
 pub mod spawn;
 pub mod steps;
 pub mod terminal;
+mod walk;

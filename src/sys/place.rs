@@ -1,28 +1,23 @@
 //! Directories in which a process with more rights than others may work: only root and the user of this process can
 //! change them, or replace one of them on the way there.
 //!
-//! A path is walked part by part with open directories, and links are followed by hand, so that what was looked at is what
-//! is entered. The result is the path without links: since no other user can change it, it stays what it is.
+//! The result is a path without links: since no other user can change it, it stays what it is.
 
-use std::collections::VecDeque;
-use std::ffi::{OsStr, OsString};
-use std::fs::{DirBuilder, File, Metadata, Permissions};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat, readlinkat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 
 use super::acl::{self, change};
+use super::walk::{Found, Part, Stopped, walk};
 
 /// The mode of a directory that only its owner may enter.
 pub const PRIVATE: u32 = 0o700;
-/// As many links as the kernel follows.
-const MOST_LINKS: usize = 40;
 
 /// Why a directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +40,12 @@ pub enum Unsafe {
         /// The kernel's answer.
         error: io::Error,
     },
+}
+
+impl From<Stopped> for Unsafe {
+    fn from(Stopped { verb, path, error }: Stopped) -> Unsafe {
+        Unsafe::Io { verb, path, error: error.into() }
+    }
 }
 
 /// The users whose directories are safe to work in.
@@ -73,26 +74,27 @@ impl Trust {
     }
 
     /// Why others could change this directory or link, found below a directory with the mode `above`.
-    fn objection(self, directory: &File, facts: &Metadata, above: u32) -> Option<String> {
-        let (owner, mode) = (facts.uid(), facts.mode());
+    fn objection(self, found: &Found, above: u32) -> Option<String> {
+        let owner = found.about.st_uid;
         let is_shared = above & 0o1002 == 0o1002 || above & 0o1020 == 0o1020;
         let is_the_systems = self.outside == Some(owner) && !is_shared;
         if owner != 0 && owner != self.own && !is_the_systems {
             return Some(format!("belongs to user {owner}"));
         }
-        let is_sticky = mode & 0o1000 != 0;
-        let writers = self.writers(facts, &entered(directory)).filter(|_| !facts.is_symlink() && !is_sticky);
+        let is_safe = found.kind() == FileType::Symlink || found.mode() & 0o1000 != 0;
+        let writers = if is_safe { None } else { self.writers(found) };
         writers.map(|who| format!("can be changed by {who}"))
     }
 
     /// The other users who may write to a directory.
-    fn writers(self, facts: &Metadata, directory: &Path) -> Option<String> {
+    fn writers(self, found: &Found) -> Option<String> {
+        let group = found.about.st_gid;
         // With an access control list the group's bits are the most that anyone in the list has.
         let is_of_this_user_alone =
-            facts.gid() == self.group && self.group == self.own && !acl::is_there(directory);
-        match (facts.mode() & 0o002 != 0, facts.mode() & 0o020 != 0 && !is_of_this_user_alone) {
+            || group == self.group && self.group == self.own && !acl::is_there(&found.path());
+        match (found.mode() & 0o002 != 0, found.mode() & 0o020 != 0 && !is_of_this_user_alone()) {
             (true, _) => Some("all users".to_owned()),
-            (_, true) => Some(format!("group {}", facts.gid())),
+            (_, true) => Some(format!("group {group}")),
             _ => None,
         }
     }
@@ -102,20 +104,18 @@ impl Trust {
 /// without links. Missing directories on the way are made. One that others could enter is closed to them; if they could write
 /// to it, as to the root of a new tmpfs, it must be empty.
 pub fn verified(path: &Path) -> Result<PathBuf, Unsafe> {
-    let (path, directory, facts) = walked(path, true)?;
-    let own = geteuid().as_raw();
-    if facts.uid() != own {
-        return Err(Unsafe::Others { path, why: format!("belongs to user {}", facts.uid()) });
+    let (path, found) = walked(path, true)?;
+    if found.about.st_uid != geteuid().as_raw() {
+        return Err(Unsafe::Others { path, why: format!("belongs to user {}", found.about.st_uid) });
     }
-    let entered = entered(&directory);
+    let is_written_by_others = Trust::of_this_process().writers(&found).is_some();
+    let is_fine = || Ok::<_, io::Error>(!is_written_by_others || found.path().read_dir()?.next().is_none());
     let closed = || -> io::Result<bool> {
-        let is_written_by_others = Trust::of_this_process().writers(&facts, &entered).is_some();
-        let is_fine = || Ok::<_, io::Error>(!is_written_by_others || is_empty(&directory)?);
         if is_fine()? {
-            if !acl::only_lets_pass(&entered) {
-                acl::clear(&entered)?;
+            if !acl::only_lets_pass(&found.path()) {
+                acl::clear(&found.path())?;
             }
-            close_to_others(&entered, facts.mode())?;
+            close_to_others(&found)?;
         }
         // They could have written to it until it was closed.
         is_fine()
@@ -129,15 +129,6 @@ pub fn verified(path: &Path) -> Result<PathBuf, Unsafe> {
     }
 }
 
-/// A path that leads to this very directory.
-fn entered(directory: &File) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}/.", directory.as_raw_fd()))
-}
-
-fn is_empty(directory: &File) -> io::Result<bool> {
-    Ok(std::fs::read_dir(entered(directory))?.next().is_none())
-}
-
 /// Whether the path leads to a directory that only root and this process's user can change; a missing end is fine.
 pub fn is_safe(path: &Path) -> Result<(), Unsafe> {
     match walked(path, false) {
@@ -146,100 +137,43 @@ pub fn is_safe(path: &Path) -> Result<(), Unsafe> {
     }
 }
 
-fn walked(path: &Path, makes: bool) -> Result<(PathBuf, File, Metadata), Unsafe> {
+/// The path without links, and the directory that it leads to.
+fn walked(path: &Path, makes: bool) -> Result<(PathBuf, Found), Unsafe> {
     let trust = Trust::of_this_process();
-    let mut parts: VecDeque<OsString> = parts(path).collect();
-    let mut at = PathBuf::from("/");
-    let failed =
-        |verb, path: &Path, error: Errno| Unsafe::Io { verb, path: path.to_owned(), error: error.into() };
-    let enter = |from: &dyn AsFd, name: &OsStr, path: &Path| -> Result<(File, Metadata), Unsafe> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = File::from(
-            openat(from.as_fd(), name, flags, Mode::empty()).map_err(|error| failed("enter", path, error))?,
-        );
-        let facts = opened.metadata().map_err(|error| Unsafe::Io {
-            verb: "look at",
-            path: path.to_owned(),
-            error,
-        })?;
-        Ok((opened, facts))
-    };
-    let checked = |directory: &File, facts: &Metadata, above: u32, path: &Path| match trust
-        .objection(directory, facts, above)
-    {
-        Some(why) => Err(Unsafe::Others { path: path.to_owned(), why }),
-        None => Ok(()),
-    };
-    let (mut directory, mut facts) = enter(&CWD, OsStr::new("/"), &at)?;
-    checked(&directory, &facts, 0, &at)?;
-    let mut links = 0;
-    while let Some(part) = parts.pop_front() {
-        if part == ".." {
-            at.pop();
-            (directory, facts) = enter(&directory, &part, &at)?;
-            continue;
+    let judge = |part: &Part<'_>| {
+        let here = || part.path.to_owned();
+        if part.is_magic {
+            return Err(Unsafe::Others { path: here(), why: "leads to no place of its own".to_owned() });
         }
-        let next = at.join(&part);
-        let found = match enter(&directory, &part, &next) {
-            Err(Unsafe::Io { error, .. }) if makes && error.kind() == io::ErrorKind::NotFound => {
-                match mkdirat(&directory, &part, Mode::from_bits_truncate(PRIVATE)) {
-                    Ok(()) => enter(&directory, &part, &next).and_then(|made| {
-                        acl::clear(&entered(&made.0)).map_err(|error| Unsafe::Io {
-                            verb: "close",
-                            path: next.clone(),
-                            error,
-                        })?;
-                        Ok(made)
-                    }),
-                    Err(Errno::EXIST) => enter(&directory, &part, &next),
-                    Err(error) => Err(failed("make", &next, error)),
-                }
-            }
-            found => found,
-        };
-        let (opened, own) = found?;
+        if part.is_made {
+            let cleared = acl::clear(&part.found.path());
+            cleared.map_err(|error| Unsafe::Io { verb: "close", path: here(), error })?;
+        }
         // The caller looks at a directory at the end that is this user's.
-        if !(makes && parts.is_empty() && own.is_dir() && own.uid() == trust.own) {
-            checked(&opened, &own, facts.mode(), &next)?;
+        let is_callers = makes && part.is_last && part.found.about.st_uid == trust.own;
+        if is_callers && part.found.kind() == FileType::Directory {
+            return Ok(());
         }
-        if own.is_symlink() {
-            links += 1;
-            if links > MOST_LINKS {
-                return Err(failed("enter", &next, Errno::LOOP));
-            }
-            let target = readlinkat(&opened, "", Vec::new()).map_err(|error| failed("read", &next, error))?;
-            let target = PathBuf::from(OsStr::from_bytes(target.as_bytes()));
-            self::parts(&target)
-                .collect::<Vec<_>>()
-                .into_iter()
-                .rev()
-                .for_each(|part| parts.push_front(part));
-            if target.is_absolute() {
-                at = PathBuf::from("/");
-                (directory, facts) = enter(&CWD, OsStr::new("/"), &at)?;
-            }
-        } else if own.is_dir() {
-            (at, directory, facts) = (next, opened, own);
-        } else {
-            return Err(failed("enter", &next, Errno::NOTDIR));
-        }
+        let why = trust.objection(part.found, part.above);
+        why.map_or(Ok(()), |why| Err(Unsafe::Others { path: here(), why }))
+    };
+    let absolute = Path::new("/").join(path);
+    let end = walk(&absolute, makes.then_some(Mode::from_raw_mode(PRIVATE)), judge)?;
+    let stopped = |error| Stopped { verb: "enter", path: end.path.clone(), error };
+    let found = end.found.ok_or_else(|| stopped(Errno::NOENT))?;
+    match found.kind() {
+        FileType::Directory => Ok((end.path, found)),
+        _ => Err(stopped(Errno::NOTDIR).into()),
     }
-    Ok((at, directory, facts))
-}
-
-fn parts(path: &Path) -> impl Iterator<Item = OsString> {
-    path.components().filter_map(|part| match part {
-        Component::Normal(_) | Component::ParentDir => Some(part.as_os_str().to_owned()),
-        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
-    })
 }
 
 /// Takes the rights of all others, apart from those that an access control list gives to single users.
-fn close_to_others(directory: &Path, mode: u32) -> io::Result<()> {
-    let closed = if acl::is_there(directory) { mode & 0o710 } else { PRIVATE };
-    match closed == mode & 0o7777 {
+fn close_to_others(found: &Found) -> io::Result<()> {
+    let path = found.path();
+    let closed = if acl::is_there(&path) { found.mode() & 0o710 } else { PRIVATE };
+    match closed == found.mode() {
         true => Ok(()),
-        false => std::fs::set_permissions(directory, Permissions::from_mode(closed)),
+        false => std::fs::set_permissions(path, Permissions::from_mode(closed)),
     }
 }
 

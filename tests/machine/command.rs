@@ -399,10 +399,13 @@ fn wasted_time_is_found_where_it_is_wasted() {
     );
     let ran = finished(dunnage.command(&words).args(["--cmd", "/in/dunnage list metrics"]).output().unwrap());
     assert_eq!(ran.code, 0, "{ran}");
-    let least_in = |directory: &str, metric: &str, setting: &str, label: &str| {
+    let own = |directory: &str, metric: &str, setting: &str, label: &str| {
         let own = values(&dunnage, directory, metric).into_iter();
         let own = own.filter(|(named, _)| named.contains(setting) && named.ends_with(&format!(" {label}")));
-        own.map(|(_, value)| value).fold(f64::INFINITY, f64::min)
+        own.map(|(_, value)| value).collect::<Vec<_>>()
+    };
+    let least_in = |directory: &str, metric: &str, setting: &str, label: &str| {
+        own(directory, metric, setting, label).into_iter().fold(f64::INFINITY, f64::min)
     };
     let least = |metric: &str, output: &str, label: &str| least_in("DIR", metric, output, label);
     for output in ["output=through", "output=discard"] {
@@ -411,7 +414,9 @@ fn wasted_time_is_found_where_it_is_wasted() {
         assert!(least("beyond_start", output, "starting") < 0.7, "{ran}");
     }
     assert!(least("returned", "output=through", "passing") > 1.0, "{ran}");
-    assert!(least("beyond_start", "output=through", "passing") > 0.7, "{ran}");
+    // A difference between two containers, of which one may start late on a busy machine.
+    let beyond = own("DIR", "beyond_start", "output=through", "passing");
+    assert!(beyond.iter().any(|seconds| *seconds > 0.7), "{beyond:?} {ran}");
     assert!(least("beyond_start", "output=discard", "passing") < 0.7, "{ran}");
     let words = format!(
         "run command -s bare -s crun --rounds 2 --mount {directory}:{directory}:ro --sweep ms=100,900 -o DIR-2"

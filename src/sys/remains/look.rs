@@ -154,10 +154,15 @@ fn processes(
             continue;
         }
         command_line(pid, &mut buffer);
-        if tokens.match_bytes(&buffer) {
-            found.push(Found::process(pid, &buffer));
-        } else if buffer.is_empty() && has_program(pid) && !is_nameless(pid) {
-            nameless.push(pid);
+        let is_named = tokens.match_bytes(&buffer);
+        let is_meant = is_named || buffer.is_empty() && has_program(pid) && !is_nameless(pid);
+        // Any user can start a program with a token in its arguments, and no launch waits for it.
+        if !is_meant || !process::is_ours_or_roots(pid) {
+            continue;
+        }
+        match is_named {
+            true => found.push(Found::process(pid, &buffer)),
+            false => nameless.push(pid),
         }
     }
     let until = clock::now().0 + LONGEST_EXEC;
@@ -197,7 +202,8 @@ pub fn mount_table() -> io::Result<Vec<u8>> {
     fs::read("/proc/self/mountinfo")
 }
 
-/// The lines of a mount table that contain a token, or hold the network namespace.
+/// The lines of a mount table that contain a token, or hold the network namespace; not those of a filesystem that another user
+/// serves and mounted where they like.
 pub fn mounts(tokens: &Tokens, table: &[u8]) -> Vec<Found> {
     let held = tokens.network_namespace.map(|inode| format!("net:[{inode}]"));
     let lines = table.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
@@ -205,9 +211,20 @@ pub fn mounts(tokens: &Tokens, table: &[u8]) -> Vec<Found> {
         let mut fields = line.split(|&byte| byte == b' ').skip(3);
         let (root, point) = (fields.next()?, fields.next()?);
         let holds = held.as_deref().is_some_and(|held| held.as_bytes() == root);
-        (holds || tokens.match_bytes(line)).then(|| String::from_utf8_lossy(point).into_owned())
+        let is_meant = holds || tokens.match_bytes(line) && !is_of_another_user(line);
+        is_meant.then(|| String::from_utf8_lossy(point).into_owned())
     });
     ours.map(|name| Found { item: Item { kind: Kind::Mount, name }, place: Place::Mount }).collect()
+}
+
+/// Whether a line of the mount table is that of a FUSE filesystem of a user who is neither root nor this process's.
+fn is_of_another_user(line: &[u8]) -> bool {
+    let line = String::from_utf8_lossy(line);
+    let options = line.split_once(" - fuse").and_then(|(_, rest)| rest.rsplit(' ').next());
+    let user = options.and_then(|options| options.split(',').find_map(|one| one.strip_prefix("user_id=")));
+    user.is_some_and(|user| {
+        ![0, rustix::process::geteuid().as_raw()].map(|id| id.to_string()).contains(&user.to_owned())
+    })
 }
 
 fn cgroups(tokens: &Tokens) -> io::Result<Vec<Found>> {
@@ -253,6 +270,8 @@ mod tests {
 40 22 0:50 / /var/lib/docker/overlay2/0123456789abcdef0/merged rw - overlay overlay rw,lowerdir=/l
 41 22 0:4 net:[4026532999] /run/docker/netns/deadbeef rw - nsfs nsfs rw
 42 22 0:4 net:[40265329991] /run/docker/netns/other rw - nsfs nsfs rw
+44 22 0:52 / /home/other/0123456789abcdef0 rw - fuse.x 0123456789abcdef0 rw,user_id=54321,group_id=0
+45 22 0:53 / /store/0123456789abcdef0 rw - fuse.fuse-overlayfs fuse-overlayfs rw,user_id=0,group_id=0
 43 22 0:51 / /var/lib/docker/overlay2/fedcba9876543210f/merged rw - overlay overlay rw,lowerdir=/l
 ";
 
@@ -266,8 +285,34 @@ mod tests {
         let found = mounts(&tokens, TABLE);
         assert_eq!(
             names(&found),
-            ["/var/lib/docker/overlay2/0123456789abcdef0/merged", "/run/docker/netns/deadbeef"]
+            [
+                "/var/lib/docker/overlay2/0123456789abcdef0/merged",
+                "/run/docker/netns/deadbeef",
+                "/store/0123456789abcdef0"
+            ]
         );
+    }
+
+    #[test]
+    fn a_strangers_process_is_not_waited_for() {
+        use std::os::unix::process::CommandExt;
+        let mark = format!("dunnage-planted-{}-test", std::process::id());
+        let last = last_pid();
+        let sleeping = |user| {
+            let mut command = std::process::Command::new("sleep");
+            command.arg0(&mark).arg("20").uid(user).spawn()
+        };
+        let own = rustix::process::geteuid().as_raw();
+        let mut ours = sleeping(own).unwrap();
+        // Only root can start another user's process.
+        let mut strangers: Option<_> = sleeping(54_321).ok();
+        let found = processes_since(last, &Tokens::new([mark.as_str()]).unwrap(), &ourselves()).unwrap();
+        let found: Vec<Place> = found.into_iter().map(|found| found.place).collect();
+        assert_eq!(found, [Place::Process(ours.id() as i32)]);
+        for one in std::iter::once(&mut ours).chain(&mut strangers) {
+            one.kill().unwrap();
+            one.wait().unwrap();
+        }
     }
 
     #[test]
