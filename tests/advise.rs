@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Output, Stdio};
 
 use ::dunnage::image::Image;
-use ::dunnage::subject::podman;
+use ::dunnage::subject::{Spec, podman};
 use serde_json::Value;
 
 use crate::documented::compare;
@@ -34,7 +34,7 @@ impl Container {
             ["run", "--detach", "--network", "none", "--name", &name].map(str::to_owned).to_vec();
         arguments.extend(options.iter().map(|option| (*option).to_owned()));
         if engine == "podman" {
-            let limits = podman::limits_to_ask_for();
+            let limits = podman::limits_to_ask_for(&Spec::plain("podman"));
             arguments.extend(
                 limits
                     .iter()

@@ -108,7 +108,7 @@ fn nothing_between_the_entry_and_libcs_own_calls_out() {
     let (entry, libc) = (elf.entry(), elf.handover());
     let (seen, faults) = elf.reachable(entry, libc);
     assert!(faults.is_empty(), "{faults:#?}");
-    assert!((300..6000).contains(&seen.len()), "{} instructions", seen.len());
+    assert!((300..8000).contains(&seen.len()), "{} instructions", seen.len());
     // The same check of libc's start finds what it must not find above.
     let (_, faults) = elf.reachable(libc, libc);
     assert!(!faults.is_empty());
@@ -142,6 +142,41 @@ fn a_launch_says_the_same_with_and_without_libc() {
         (more.main, more.inside.root(), more.inside.limits()),
         (None, limits.inside.root(), limits.inside.limits())
     );
+}
+
+#[test]
+fn what_is_inherited_is_read_without_libc_and_no_value_of_a_variable_is_said() {
+    let run = |words: &[&str], token: &str| {
+        let run =
+            Command::new(DUNNAGE).args([&["probe"], words].concat()).env("PLANTED_TOKEN", token).output();
+        let output = run.expect("dunnage");
+        assert!(output.status.success(), "{output:?}");
+        assert!(!String::from_utf8_lossy(&output.stdout).contains(token), "{output:?}");
+        parse(&output.stdout).unwrap()
+    };
+    let one = run(&["start", "limits,inherited"], "hunter2");
+    assert_eq!(one.main, None);
+    let own = one.inside.inherited.expect("what it inherits");
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let fact =
+        |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+    assert_eq!(format!("{:04o}", own.umask), fact("Umask:"));
+    let facts = own.facts(&mut Default::default());
+    assert_eq!(facts["cpus allowed"], fact("Cpus_allowed_list:"));
+    assert_eq!(own.limit(7).unwrap().hard, dunnage::sys::limits::open_files());
+    assert_eq!(own.limits.len(), 16);
+    let hash = |token: &str| run(&["start", "inherited"], token).inside.inherited.unwrap().variables["PLANTED_TOKEN"];
+    assert_eq!(hash("hunter2"), own.variables["PLANTED_TOKEN"]);
+    assert_ne!(hash("hunter3"), own.variables["PLANTED_TOKEN"]);
+    // After libc's start everything but the environment is read.
+    let with = run(&["main", "inherited"], "hunter2").inside.inherited.unwrap();
+    assert_eq!((with.limits, with.cpus, with.variables.len()), (own.limits, own.cpus, 0));
+    // More variables than fit one by one.
+    let many = (0..500).map(|at| (format!("PLANTED_{at}"), "x".repeat(20)));
+    let run =
+        Command::new(DUNNAGE).args(["probe", "start", "inherited"]).envs(many).output().expect("dunnage");
+    let inside = parse(&run.stdout).unwrap().inside.inherited.unwrap();
+    assert!(inside.variables.len() == 100 && inside.others.unwrap().0 >= 400, "{inside:?}");
 }
 
 #[test]

@@ -2,9 +2,10 @@
 //! it, with the changes that a subject's keys ask for.
 //!
 //! Deliberately absent: files (see `bundle.rs`), the seccomp profile (the caller adds it), a terminal, hooks,
-//! resource limits of the process, and what Docker adds for its networks (`/etc/hosts`, `/etc/resolv.conf`).
+//! and what Docker adds for its networks (`/etc/hosts`, `/etc/resolv.conf`).
 
 use dunnage_analysis::subject::Mount;
+use dunnage_analysis::subject::limits::{Ulimit, cpus_text};
 use serde_json::{Value, json};
 
 use super::{ENTRYPOINT, PATH_VARIABLE};
@@ -68,6 +69,20 @@ pub fn add_bind(config: &mut Value, mount: &Mount) {
         &host,
         &["rbind", "rprivate", mount.access.option()],
     ));
+}
+
+/// Limits the container's processes, and binds them to these CPUs, lowest first, where any are given.
+pub fn confine(config: &mut Value, ulimits: &[Ulimit], cpus: &[usize]) {
+    let limit = |one: &Ulimit| {
+        let kind = format!("RLIMIT_{}", one.name().to_uppercase());
+        json!({ "type": kind, "soft": one.soft, "hard": one.hard })
+    };
+    if !ulimits.is_empty() {
+        config["process"]["rlimits"] = ulimits.iter().map(limit).collect();
+    }
+    if !cpus.is_empty() {
+        config["linux"]["resources"]["cpu"]["cpus"] = json!(cpus_text(cpus));
+    }
 }
 
 /// Leaves the container in the caller's namespace of this kind.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dunnage_launch::message::{LIMIT_FILES, MAGIC, NAMESPACES};
 use thiserror::Error;
 
+use super::inherited::Inherited;
 use crate::outcome::{Distribution, Failure, FailureClass};
 use crate::units::{Nanos, Stamp};
 
@@ -96,6 +97,8 @@ pub struct Inside {
     pub mounts: Vec<String>,
     /// Limits of its cgroup, each as a file's name and first line; only if requested.
     pub limit_files: Vec<(String, String)>,
+    /// What it inherited; only if requested.
+    pub inherited: Option<Inherited>,
     /// The signals that process 1 blocks, as a bit set; only if requested and readable.
     pub blocked_by_init: Option<u64>,
 }
@@ -241,6 +244,9 @@ impl Lines {
             _ if LIMIT_FILES.iter().any(|(file, ..)| *file == name) => {
                 inside.limit_files.push((name.to_owned(), rest.to_owned()));
             }
+            _ if is_inherited(name) => {
+                inside.inherited.get_or_insert_default().add(name, rest).filter(|is_known| *is_known)?;
+            }
             _ => match name.strip_prefix("cgroup_inode.") {
                 Some(controller) => inside.cgroup_seen = Some((controller.to_owned(), rest.parse().ok()?)),
                 None => drop(numbers.insert(name.to_owned(), rest.parse().ok()?)),
@@ -252,6 +258,11 @@ impl Lines {
     fn take(&mut self, name: &str) -> Result<u64, NotAMessage> {
         self.numbers.remove(name).ok_or_else(|| NotAMessage::invalid(name))
     }
+}
+
+/// Whether a line is about something inherited.
+fn is_inherited(name: &str) -> bool {
+    Inherited::default().add(name, "") != Some(false)
 }
 
 /// The lines between the first and the last.
@@ -343,7 +354,7 @@ impl Inside {
 mod tests {
     use super::*;
 
-    const WHOLE: &str = "dunnage-probe 1\nentry 10\nmain 20\nuid 0\ngid 0\nseccomp 2\nno_new_privs 1\ncapabilities 7\n\
+    const WHOLE: &str = "dunnage-probe 2\nentry 10\nmain 20\nuid 0\ngid 0\nseccomp 2\nno_new_privs 1\ncapabilities 7\n\
         net 4026531840\ncgroup_path 4:memory:/docker/x\nuid_map          0          0 4294967295\n\
         interfaces lo\nmounts 1 0 0:5 / / rw,relatime - overlay overlay rw,upperdir=/u,volatile\nready 30\nend\n";
 

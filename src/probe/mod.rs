@@ -5,6 +5,7 @@
 //! (`serve`), and a launch that includes libc's start. Each of them, and launches too, can enter a root
 //! first.
 
+pub mod inherited;
 mod load;
 pub mod message;
 mod serve;
@@ -43,6 +44,8 @@ const MAIN: &str = "main";
 pub enum Task {
     /// Stamp the entry, read the treatment back, and end.
     Start,
+    /// The same, and also read back what is inherited. No measurement.
+    Inherit,
     /// The same after libc's start, which is then part of the measurement.
     StartLibc,
     /// The same as a second process, and report whether the first one is waiting for SIGTERM.
@@ -55,7 +58,7 @@ impl Task {
     /// The argument for the task.
     pub const fn argument(self) -> &'static str {
         match self {
-            Task::Start => START,
+            Task::Start | Task::Inherit => START,
             Task::StartLibc => MAIN,
             Task::Enter => ENTER,
             Task::Stay => STAY,

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use self::confined::Confinement;
 use super::client::{self, Call, Holds, Terminal};
 use super::component::identified;
+use super::confined::Confined;
 use super::container::{Draft, Entered, Span, Verbs, nothing_runs, recorded};
 use super::limits::Limits;
 use super::roots::{self, Fresh};
@@ -26,6 +27,7 @@ use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{CgroupInUse, Inside};
 use crate::probe::{CGROUP_DIRECTORIES, PROBE};
 use crate::resource::{Found, command};
+use crate::sys::bounds::Bounds;
 use crate::sys::spawn::{self, Child, Program};
 use crate::sys::{clock, network, raw};
 use crate::units::Nanos;
@@ -50,6 +52,7 @@ struct Bare {
     /// writes nothing.
     image: Option<(roots::Root, Fresh)>,
     confinement: Option<Confinement>,
+    bounds: Option<Bounds>,
 }
 
 fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
@@ -68,13 +71,17 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     let facts = Facts { components: vec![component], ..Facts::default() };
     // Only its mounts are private; nothing else about it is a container's.
     let mount = if has_image { Own::Private } else { Own::Host };
-    let expected = Expected { mount, limits: Limits::of(spec), ..Expected::bare() };
+    let confined = Confined::of(spec);
+    let bounds = confined.bounds()?;
+    let expected = Expected { mount, limits: Limits::of(spec), confined, ..Expected::bare() };
     let confinement = Confinement::of(spec)?;
     let about = Description::new(spec, facts, expected);
     Ok(Box::new(match confinement {
         // The cgroup exists only while its process does, so it cannot be entered.
-        Some(_) => Bare { about, confinement, ..Bare::plain(place) },
-        None => Bare { about: Description { offers: OFFERS.to_vec(), ..about }, ..Bare::plain(place) },
+        Some(_) => Bare { about, confinement, bounds, ..Bare::plain(place) },
+        None => {
+            Bare { about: Description { offers: OFFERS.to_vec(), ..about }, bounds, ..Bare::plain(place) }
+        }
     }))
 }
 
@@ -94,6 +101,7 @@ impl Bare {
             executable: place.executable.clone(),
             image: None,
             confinement: None,
+            bounds: None,
         }
     }
 
@@ -122,7 +130,11 @@ impl Bare {
             Some((image, _)) => program.and_then(|own| own.with_environment(&image.environment())),
             None => program,
         };
-        program.or_environment("cannot start the probe")
+        let program = program.or_environment("cannot start the probe")?;
+        Ok(match &self.bounds {
+            Some(bounds) => program.bounded(bounds),
+            None => program,
+        })
     }
 }
 

@@ -112,6 +112,7 @@ pub(super) fn concluded(
     let mut treatment = run.treatment(&message.inside);
     treatment.extend(call.expected.mapping_found(&message.inside));
     treatment.extend(call.expected.storage_found(&message.inside));
+    treatment.extend(call.expected.confinement_found(&message.inside));
     Ok(Launch {
         parts: Vec::new(),
         spawned,

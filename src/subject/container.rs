@@ -509,6 +509,7 @@ impl Draft<'_> {
         let message = client::message_in(shown, ended, terminal, order)?;
         let mut treatment = self.run.treatment(&message.inside);
         treatment.extend(self.expected.storage_found(&message.inside));
+        treatment.extend(self.expected.confinement_found(&message.inside));
         let cpu = Cpu::default();
         Ok(Entered { spawned: ended.spawned, returned: ended.returned, message, treatment, cpu })
     }

@@ -13,10 +13,13 @@ mod verbs;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use dunnage_analysis::subject::limits::cpus_text;
+
 use self::ctr::{Ctr, NAMESPACE};
 use self::verbs::OfContainerd;
 use super::client::{self, Call};
 use super::component::{Client, components, identified, program};
+use super::confined::Confined;
 use super::container::{Draft, Verbs, recorded};
 use super::engine::Engine;
 use super::limits::Limits;
@@ -65,6 +68,10 @@ fn find(spec: &Spec) -> Result<Containerd, Unavailable> {
     let address = address(spec.get("host"))?;
     let ctr = Ctr::new(client, &address);
     let runtime = runtime(spec.runtime.as_deref())?;
+    let confined = Confined::of(spec);
+    if !confined.is_empty() {
+        check_confined(&confined, &ctr.ask(&["run", "--help"])?)?;
+    }
     let version = ctr.ask(&["version"])?;
     let server = version.split_once("Server:").and_then(|(_, server)| line_after(server, "Version:"));
     if let Some(asked) = spec.get("snapshotter") {
@@ -127,6 +134,35 @@ fn check_snapshotter(asked: &str, known: &[(String, String)], version: &str) -> 
     }
 }
 
+/// What `ctr` calls a limit of open files, and the CPUs of a container; older versions have neither.
+const OPTIONS: [&str; 2] = ["--rlimit-nofile", "--cpuset-cpus"];
+
+/// Refuses limits that this `ctr` cannot ask for.
+fn check_confined(confined: &Confined, help: &str) -> Result<(), Unavailable> {
+    let [limit, cpus] = OPTIONS;
+    let lacking = |key: &str, option: &str| {
+        Unavailable::because(format!("this `ctr` cannot ask for `{key}`: it has no option `{option}`"))
+            .with_remedy(
+                "measure `docker`, `podman` or the runtime itself with it, or name another `ctr` with `bin=`",
+            )
+    };
+    if let Some(other) = confined.ulimits.iter().find(|one| one.name() != "nofile" || one.soft != one.hard) {
+        return Err(Unavailable::because(format!(
+            "`ctr` sets one limit of open files, soft and hard alike, and `{}={}` was asked for",
+            other.name(),
+            other.value()
+        ))
+        .with_remedy("measure `docker`, `podman` or the runtime itself with it"));
+    }
+    if !confined.ulimits.is_empty() && !help.contains(limit) {
+        return Err(lacking("ulimit", limit));
+    }
+    if !confined.cpus.is_empty() && !help.contains(cpus) {
+        return Err(lacking("cpuset", cpus));
+    }
+    Ok(())
+}
+
 fn description(spec: &Spec, facts: Facts) -> Description {
     let expected = Expected {
         network: if spec.get("net") == Some("host") { Network::Host } else { Network::Loopback },
@@ -135,6 +171,7 @@ fn description(spec: &Spec, facts: Facts) -> Description {
         snapshotter: spec.get("snapshotter").map(str::to_owned),
         // Its cgroup is visible only where it is mounted, which dunnage has `ctr` do for limits alone.
         limits: Limits::of(spec),
+        confined: Confined::of(spec),
         ..Expected::container()
     };
     let mut offers = [&Need::CONTAINER[..], &[Need::Images]].concat();
@@ -221,6 +258,13 @@ impl Containerd {
         }
         if let Some(bytes) = self.key("memory").and_then(parse_size) {
             add(&["--memory-limit", &bytes.to_string()]);
+        }
+        let Confined { ulimits, cpus } = &self.about.expected.confined;
+        if let Some(files) = ulimits.first() {
+            add(&[OPTIONS[0], &files.value()]);
+        }
+        if !cpus.is_empty() {
+            add(&[OPTIONS[1], &cpus_text(cpus)]);
         }
         if let Some(snapshotter) = self.key("snapshotter") {
             add(&["--snapshotter", snapshotter]);

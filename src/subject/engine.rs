@@ -16,6 +16,7 @@ pub use self::image::users_with_images;
 use self::verbs::OfEngine;
 use super::client::{self, Call, Terminal};
 use super::component::Client;
+use super::confined::Confined;
 use super::container::{Draft, Verbs, recorded};
 use super::drivers::Storage;
 use super::limits::Limits;
@@ -100,6 +101,8 @@ impl Engine {
             .iter()
             .filter(|(key, value, _)| self.about.spec.get(key) == Some(*value))
             .for_each(|(.., words)| add(words));
+        let confined = Confined::of(&self.about.spec);
+        add(&confined.options().iter().map(String::as_str).collect::<Vec<_>>());
         add(&self.always.iter().map(String::as_str).collect::<Vec<_>>());
         for mount in order.mounts() {
             // Unlike `--volume`, `--mount` does not create a missing source directory.
@@ -217,6 +220,7 @@ impl Engine {
             root: if spec.get("storage").is_some() { &[] } else { root },
             storage: Storage::of(spec),
             limits: Limits::of(spec),
+            confined: Confined::of(spec),
             ..Expected::container()
         };
         Description {

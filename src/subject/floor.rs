@@ -11,6 +11,7 @@ use self::verbs::OfFloor;
 use super::account::Account;
 use super::client;
 use super::component::identified;
+use super::confined::Confined;
 use super::container::{Draft, Verbs};
 use super::filter;
 use super::limits;
@@ -26,6 +27,7 @@ use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::{PROBE, Task};
 use crate::resource::{Found, Held};
 use crate::subject::resources::container;
+use crate::sys::bounds::Bounds;
 use crate::sys::bridge::Bridge;
 use crate::sys::cgroup::{self, CgroupPlan, CpuLimit, Version, Way};
 use crate::sys::container::{self, LaunchError, LaunchFailed, Piece, Pieces, Prepared};
@@ -40,6 +42,7 @@ pub static KIND: Kind =
 struct Floor {
     about: Description,
     limit: Option<CpuLimit>,
+    bounds: Option<Bounds>,
     /// In a scratch directory that is removed with it.
     prepared: Option<Held<Prepared>>,
     /// The same made in other ways, each prepared when it is first requested.
@@ -58,6 +61,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
             .map_err(|why| Unavailable::because(format!("{:#}", anyhow::Error::new(why))))?;
     }
     let limit = limits::cpu_limit(spec)?;
+    let bounds = Confined::of(spec).bounds()?;
     if limit.is_some() {
         limits::cpu_cgroups()?;
         if spec.get("cgroup") == Some("host") {
@@ -83,6 +87,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     Ok(Box::new(Floor {
         about,
         limit,
+        bounds,
         prepared: None,
         variants: Vec::new(),
         works: Vec::new(),
@@ -216,6 +221,7 @@ impl Floor {
             seccomp: filter,
             cgroups,
             limit: self.limit,
+            bounds: self.bounds.clone().unwrap_or_default(),
             additions,
             tied: order.tied(),
         })
@@ -319,7 +325,7 @@ fn launch_prepared(
         gone: gone.returned,
         look: Nanos(0),
         parts: gone.stamps,
-        treatment: run.treatment(&message.inside),
+        treatment: [run.treatment(&message.inside), expected.confinement_found(&message.inside)].concat(),
         message,
         cpu,
     })
@@ -371,13 +377,13 @@ impl Subject for Floor {
             self.works.push((work.clone(), prepared));
         }
         let mut own = match order {
-            Order::Task(Task::StartLibc) => {
+            Order::Task(Task::StartLibc | Task::Inherit) => {
                 Some(self.container(run, self.prepared().id().as_ref(), order)?)
             }
             _ => None,
         };
         let prepared = match order {
-            Order::Task(Task::StartLibc) => own.as_mut(),
+            Order::Task(Task::StartLibc | Task::Inherit) => own.as_mut(),
             Order::Task(_) | Order::Stay(_) => self.prepared.as_deref_mut(),
             Order::Work(work) => {
                 self.works.iter_mut().find(|(own, _)| own == work).map(|(_, prepared)| prepared)

@@ -9,6 +9,7 @@ pub mod bare;
 mod channel;
 pub mod client;
 pub mod component;
+mod confined;
 pub mod container;
 pub mod containerd;
 pub mod context;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use self::verbs::OfRuntime;
 use super::client::{self, Call};
 use super::component::{Client, program};
+use super::confined::Confined;
 use super::container::{Draft, Verbs, recorded};
 use super::filter;
 use super::limits::{self, Limits};
@@ -84,7 +85,9 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     let mut client = Client::of(program(spec, &spec.name, &remedy(&spec.name))?);
     let rootless = raw::user_and_group().0 != 0;
     let limit = limits::cpu_limit(spec)?;
-    if rootless && limit.is_some() {
+    let confined = Confined::of(spec);
+    confined.bounds()?;
+    if rootless && (limit.is_some() || !confined.cpus.is_empty()) {
         // Without delegation it cannot make a cgroup, and continues without one.
         return Err(Unavailable::because("an ordinary user's runtime has no cgroup to limit")
             .with_remedy("run as root"));
@@ -102,15 +105,19 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         seccomp: Some(if spec.get("seccomp") == Some("off") { 0 } else { 2 }),
         capabilities: Some(raw::DOCKER_CAPABILITIES),
         limits: Limits::of(spec),
+        confined,
         ..Expected::container()
     };
     // gVisor and youki filter only the system calls of the first process, so a process that enters would not
     // have the treatment asked for.
     let enters_unfiltered = ["runsc", "youki"].contains(&&*spec.name) && spec.get("seccomp") != Some("off");
+    // What enters a container of crun gets the limits of the crun that enters it, not the container's.
+    let enters_unlimited = spec.name == "crun" && !expected.confined.ulimits.is_empty();
     let offers = if enters_unfiltered {
         vec![Need::Launch, Need::Work]
     } else {
-        [&Need::CONTAINER[..], &[Need::Images]].concat()
+        let is_offered = |need: &Need| !enters_unlimited || !matches!(need, Need::Exec | Need::Lifecycle);
+        Need::CONTAINER.into_iter().chain([Need::Images]).filter(is_offered).collect()
     };
     let makes = &[Offer::Image];
     let notes = rootless.then(|| place.state.join(&spec.name));
@@ -171,6 +178,8 @@ impl Oci {
                 all["linux"]["resources"]["cpu"]["burst"] = json!(burst);
             }
         }
+        let confined = &self.about.expected.confined;
+        config::confine(&mut all, &confined.ulimits, &confined.cpus);
         for (key, kind) in [("net", "network"), ("pid", "pid")] {
             if self.about.spec.get(key) == Some("host") {
                 config::share_namespace(&mut all, kind);
@@ -295,7 +304,7 @@ impl Subject for Oci {
                 })?;
                 &own
             }
-            Order::Task(Task::StartLibc) => {
+            Order::Task(Task::StartLibc | Task::Inherit) => {
                 let root = self.image.as_ref().map_or(self.prepared().root(), |(_, root)| root.path.clone());
                 own = run.owner.directory(|directory| {
                     let config = self.config(run, &name_of(directory), order);

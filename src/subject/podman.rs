@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::api;
 use super::component::{Client, components, program};
+use super::confined::Confined;
 use super::drivers::Storage;
 use super::engine::{self, Engine};
 use super::login::Login;
@@ -40,7 +41,7 @@ fn over_api(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable>
         )
         .with_remedy("leave out `rootless` and start dunnage as that user, or choose `client=cli`"));
     }
-    api::of_program(find(spec)?, place, limits_to_ask_for())
+    api::of_program(find(spec)?, place, limits_to_ask_for(spec))
 }
 
 /// Sweeps the current user's podman, and as root that of every user whose storage has an image from dunnage.
@@ -126,7 +127,7 @@ fn find_with(spec: &Spec, options: &[String]) -> Result<Engine, Unavailable> {
     let outside = client.login.as_ref().map(Login::user);
     Ok(Engine {
         about: Engine::description(spec, &client, facts, filter, root),
-        always: if client.login.is_some() { Vec::new() } else { as_options(&limits_to_ask_for()) },
+        always: if client.login.is_some() { Vec::new() } else { as_options(&limits_to_ask_for(spec)) },
         client,
         daemons: Ok(Vec::new()),
         runtime: runtime_path,
@@ -192,13 +193,18 @@ fn library_program(name: &str) -> Option<PathBuf> {
 
 /// Podman raises the limits of open files and processes by default, which fails for root without
 /// CAP_SYS_RESOURCE. There dunnage requests the limits in force instead; for processes at most the kernel's
-/// number of ids, to which podman lowers its own limit before it calls the runtime.
-pub fn limits_to_ask_for() -> Vec<(&'static str, u64)> {
+/// number of ids, to which podman lowers its own limit before it calls the runtime. A limit that the subject asks for itself is left
+/// out.
+pub fn limits_to_ask_for(spec: &Spec) -> Vec<(&'static str, u64)> {
     let is_root = crate::sys::raw::user_and_group().0 == 0;
     if !is_root || limits::may_be_raised() {
         return Vec::new();
     }
-    vec![("nofile", limits::open_files()), ("nproc", limits::processes().min(limits::process_ids()))]
+    let asked = Confined::of(spec).ulimits;
+    let mut all =
+        vec![("nofile", limits::open_files()), ("nproc", limits::processes().min(limits::process_ids()))];
+    all.retain(|(name, _)| asked.iter().all(|one| one.name() != *name));
+    all
 }
 
 fn as_options(limits: &[(&str, u64)]) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! Checks that the subject got the treatment it was asked to give: compares what the probe read back from
 //! inside with what was asked for, and reduces it to a few facts that are recorded.
 
+use super::confined::Confined;
 use super::drivers::Storage;
 use super::limits::Limits;
 use super::owners::UserMap;
@@ -87,8 +88,10 @@ pub struct Expected {
     pub user_map: Option<UserMap>,
     /// The snapshotter that makes its root, if one is asked for.
     pub snapshotter: Option<String>,
-    /// Limits, if any are asked for.
+    /// Limits of its cgroup, if any are asked for.
     pub limits: Option<Limits>,
+    /// Limits of its processes, and its CPUs, if any are asked for.
+    pub confined: Confined,
 }
 
 impl Expected {
@@ -112,6 +115,7 @@ impl Expected {
             user_map: None,
             snapshotter: None,
             limits: None,
+            confined: Confined::default(),
         }
     }
 
@@ -146,12 +150,18 @@ impl Expected {
     /// the host's name, and only its mounts identify it.
     pub fn detail(&self) -> Option<&'static str> {
         let has_hosts_name = self.network == Network::Host && self.cgroup == Cgroup::Own;
-        Detail { limits: self.limits.is_some(), mounts: has_hosts_name }.word()
+        let inherited = !self.confined.is_empty();
+        Detail { limits: self.limits.is_some(), mounts: has_hosts_name, inherited }.word()
     }
 
     /// The filesystem type of the root, where a storage driver is asked for: a fact of the treatment.
     pub fn storage_found(&self, inside: &Inside) -> Option<(&'static str, String)> {
         self.storage.and_then(|_| inside.root()).map(|(kind, _)| ("storage", kind))
+    }
+
+    /// The limits of its processes, and its CPUs, where any are asked for: facts of the treatment.
+    pub fn confinement_found(&self, inside: &Inside) -> Vec<(&'static str, String)> {
+        self.confined.found(inside.inherited.as_ref())
     }
 
     /// The mapping of users, where one is asked for: a fact of the treatment.
@@ -196,6 +206,7 @@ impl Expected {
         wrong.extend(self.user_map.as_ref().and_then(|asked| asked.fault(&inside.uid_map)));
         wrong.extend(self.snapshotter.as_ref().and_then(|asked| snapshotter_fault(asked, inside)));
         wrong.extend(self.limits.and_then(|asked| asked.fault(&inside.limits())));
+        wrong.extend(self.confined.faults(inside.inherited.as_ref()));
         if wrong.is_empty() {
             return Ok(());
         }

@@ -9,7 +9,7 @@ use regex_lite::Regex;
 
 use super::RunContext;
 use super::resources::{Joint, Made};
-use crate::probe::Task;
+use crate::probe::{Detail, Task};
 use crate::sys::container::Tied;
 use crate::sys::spawn::{Line, Reading};
 use crate::units::Nanos;
@@ -139,6 +139,10 @@ impl<'a> Order<'a> {
     /// The probe's arguments after its name; `detail` names what else it must read back.
     pub fn words(self, detail: Option<&str>) -> Vec<String> {
         match self {
+            Order::Task(Task::Inherit) => {
+                let detail = detail.and_then(|word| Detail::of(word.as_bytes())).unwrap_or_default();
+                Order::Task(Task::Start).words(Detail { inherited: true, ..detail }.word())
+            }
             Order::Task(task) => {
                 [Some(task.argument()), detail].into_iter().flatten().map(str::to_owned).collect()
             }

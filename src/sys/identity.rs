@@ -104,7 +104,8 @@ fn packed(groups: &[u32]) -> Box<[u64]> {
     groups.chunks(2).map(word).collect()
 }
 
-fn set_limit(limit: &Limit) -> Step {
+/// The call of a child that sets a limit for itself.
+pub(in crate::sys) fn set_limit(limit: &Limit) -> Step {
     let values = Argument::Words(Box::new([limit.soft, limit.hard]));
     let name = RESOURCES.iter().find(|(_, resource)| *resource == limit.resource);
     let name = name.map_or("resource", |(name, _)| name);

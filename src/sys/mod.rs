@@ -8,6 +8,7 @@ pub mod audit;
 pub mod beneath;
 mod birth;
 pub mod block_device;
+pub mod bounds;
 pub mod bridge;
 pub mod cache;
 pub mod calls;

@@ -24,6 +24,7 @@ use self::attributes::{Actions, Attributes};
 use self::output::{Awaited, KEPT_OUTPUT, Output};
 pub use self::output::{Line, Reading};
 use super::birth::{self, Stack};
+use super::bounds::Bounds;
 use super::cgroup::{Birth, CgroupPlan, Version};
 pub use super::child::Status;
 pub(in crate::sys) use super::child::{c_string, reap};
@@ -53,6 +54,7 @@ pub struct Program {
     arguments: Vec<CString>,
     environment: Vec<CString>,
     identity: Option<Arc<Identity>>,
+    bounds: Option<Arc<Bounds>>,
     input: Option<Arc<OwnedFd>>,
     blocked: Option<i32>,
     place: Option<Arc<Place>>,
@@ -74,6 +76,7 @@ impl Program {
             arguments: std::iter::once(Ok(first)).chain(rest).collect::<io::Result<_>>()?,
             environment: environment.map(|entry| c_string(&entry)).collect::<io::Result<_>>()?,
             identity: None,
+            bounds: None,
             blocked: None,
             place: None,
             input: None,
@@ -104,6 +107,11 @@ impl Program {
     /// The same program as another user.
     pub fn with_identity(self, identity: &Arc<Identity>) -> Program {
         Program { identity: Some(identity.clone()), ..self }
+    }
+
+    /// The same program with these limits instead of dunnage's.
+    pub fn bounded(self, bounds: &Bounds) -> Program {
+        Program { bounds: Some(Arc::new(bounds.clone())), ..self }
     }
 
     /// The same program in the cgroups with this name, before its first instruction. The caller makes and
@@ -215,8 +223,8 @@ pub fn start(program: &Program) -> io::Result<Child> {
     if let Some(input) = &program.input {
         ends[0] = input.as_raw_fd();
     }
-    let (pid, spawned) = match (&program.place, &program.identity) {
-        (None, None) => program.spawned(ends)?,
+    let (pid, spawned) = match (&program.place, &program.identity, &program.bounds) {
+        (None, None, None) => program.spawned(ends)?,
         _ => program.cloned(ends)?,
     };
     Child::adopt(pid, spawned, streams)
@@ -247,7 +255,7 @@ impl Program {
         Ok((pid, spawned))
     }
 
-    /// The same with a direct clone: `posix_spawn` can change neither user nor cgroup.
+    /// The same with a direct clone: `posix_spawn` can change neither user, cgroup nor limits.
     fn cloned(&self, streams: [RawFd; 3]) -> io::Result<(i32, Stamp)> {
         let mut stack = Stack::new()?;
         let mut steps = Vec::new();
@@ -257,6 +265,7 @@ impl Program {
             let born_there = if birthplace.is_some() { Birth::Inside } else { Birth::Outside };
             steps.extend(place.plan.entering(&place.name, born_there));
         }
+        steps.extend(self.bounds.iter().flat_map(|bounds| bounds.steps()));
         if let Some(identity) = &self.identity {
             c_string(identity.directory.as_os_str())?;
             steps.extend(identity.steps());

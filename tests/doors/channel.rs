@@ -15,7 +15,7 @@ use crate::rootless::user::{Ids, User};
 use ::dunnage::subject::{Container, ContainerRequest, Resident};
 
 /// What the probe would say, with a user that no probe has.
-const FORGED: &[u8] = b"dunnage-probe 1\nentry 10\nuid 54321\ngid 0\nseccomp 0\nno_new_privs 0\ncapabilities 7\nready 30\nend\n";
+const FORGED: &[u8] = b"dunnage-probe 2\nentry 10\nuid 54321\ngid 0\nseccomp 0\nno_new_privs 0\ncapabilities 7\nready 30\nend\n";
 
 /// A process of the user that has connected and sent these bytes, and sends zeros after that if it is `cat /dev/zero`.
 fn stranger(user: &User, socket: &Path, bytes: &'static [u8], program: &[&str]) -> Child {
@@ -51,7 +51,7 @@ fn the_probe_is_heard_and_those_who_came_before_it_are_not() {
             fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
         }
         let forger = stranger(&user, &socket, FORGED, &["sleep", "60"]);
-        let flood = stranger(&user, &socket, b"dunnage-probe 1\n", &["cat", "/dev/zero"]);
+        let flood = stranger(&user, &socket, b"dunnage-probe 2\n", &["cat", "/dev/zero"]);
         let many = (0..20).map(|_| stranger(&user, &socket, FORGED, &["sleep", "60"]));
         let mut strangers: Vec<Child> = [forger, flood].into_iter().chain(many).collect();
         container.start().unwrap();

@@ -69,6 +69,7 @@ pub fn spec_in(top: &Path, cgroups: CgroupPlan) -> Spec {
         seccomp: Some(allow_all()),
         cgroups,
         limit: None,
+        bounds: Default::default(),
         metacopy: false,
         additions: dunnage::sys::container::Additions::default(),
         tied: dunnage::sys::container::Tied::ToThread,

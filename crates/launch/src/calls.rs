@@ -131,6 +131,40 @@ pub fn prctl(option: i32, argument: usize) -> Result {
     unsafe { syscall(libc::SYS_prctl, [option as usize, argument, 0, 0, 0, 0]) }
 }
 
+/// The soft and the hard limit of a resource; the highest number means none.
+pub fn limit(resource: usize) -> Option<[u64; 2]> {
+    let mut limits = [0u64; 2];
+    let pointer = limits.as_mut_ptr() as usize;
+    // SAFETY: the kernel writes one `struct rlimit64`, which is two 64-bit words.
+    unsafe { syscall(libc::SYS_prlimit64, [0, resource, 0, pointer, 0, 0]) }.ok()?;
+    Some(limits)
+}
+
+/// Writes the CPUs that the calling thread may use into a buffer, a bit each, and returns the number of bytes.
+pub fn allowed_cpus(buffer: &mut [u8]) -> Result {
+    // The kernel takes whole words only.
+    let (room, pointer) = (buffer.len() & !7, buffer.as_mut_ptr() as usize);
+    // SAFETY: the buffer is writable for its whole length.
+    unsafe { syscall(libc::SYS_sched_getaffinity, [0, room, pointer, 0, 0, 0]) }
+}
+
+/// The file mode creation mask, which can only be read by setting it.
+pub fn mask() -> u64 {
+    // SAFETY: a plain number; nothing else in the process makes files meanwhile.
+    let set = |mask: usize| unsafe { syscall(libc::SYS_umask, [mask, 0, 0, 0, 0, 0]) }.unwrap_or(0);
+    let own = set(0o077);
+    set(own);
+    own as u64
+}
+
+/// The niceness of the process as the kernel gives it: 20 less it.
+pub fn niceness() -> Option<u64> {
+    // SAFETY: plain numbers.
+    unsafe { syscall(libc::SYS_getpriority, [libc::PRIO_PROCESS as usize, 0, 0, 0, 0, 0]) }
+        .ok()
+        .map(|nice| nice as u64)
+}
+
 /// The size of each name of the system, including the zero byte at its end.
 pub const NAME: usize = 65;
 

@@ -86,6 +86,10 @@ unsafe extern "C" fn launched(stack: *const usize) {
         message.init();
     }
     message.treatment(detail);
+    if detail.inherited {
+        // SAFETY: the words are at the beginning of the stack, where the kernel put the environment behind them.
+        message.environment(unsafe { words.environment() });
+    }
     message.write_out()
 }
 

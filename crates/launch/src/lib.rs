@@ -15,6 +15,7 @@
 
 pub mod calls;
 pub mod entry;
+pub mod inherited;
 pub mod inside;
 pub mod message;
 pub mod words;

@@ -8,7 +8,7 @@ use core::ffi::CStr;
 use crate::calls;
 
 /// The first line of every message.
-pub const MAGIC: &str = "dunnage-probe 1";
+pub const MAGIC: &str = "dunnage-probe 2";
 
 /// Where a container sees its cgroup, by controller; the first that exists is used.
 pub const CGROUP_DIRECTORIES: [(&str, &CStr, u64); 4] = [
@@ -62,6 +62,8 @@ const ID_DIGITS: usize = 12;
 /// What the probe reads back in addition to the usual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Detail {
+    /// What it inherits, and the limits of its process.
+    pub inherited: bool,
     /// The limits of its cgroup.
     pub limits: bool,
     /// The mounts over files in `/etc`, which identify the container if its host name does not.
@@ -71,25 +73,38 @@ pub struct Detail {
 impl Detail {
     /// The word that asks for it, if anything is asked for.
     pub const fn word(self) -> Option<&'static str> {
-        match (self.limits, self.mounts) {
-            (false, false) => None,
-            (true, false) => Some("limits"),
-            (false, true) => Some("mounts"),
-            (true, true) => Some("limits,mounts"),
+        match (self.limits, self.mounts, self.inherited) {
+            (false, false, false) => None,
+            (true, false, false) => Some("limits"),
+            (false, true, false) => Some("mounts"),
+            (true, true, false) => Some("limits,mounts"),
+            (false, false, true) => Some("inherited"),
+            (true, false, true) => Some("limits,inherited"),
+            (false, true, true) => Some("mounts,inherited"),
+            (true, true, true) => Some("limits,mounts,inherited"),
         }
     }
 
     /// What a word asks for, if it is such a word.
     pub fn of(word: &[u8]) -> Option<Detail> {
-        for limits in [false, true] {
-            for mounts in [false, true] {
-                let detail = Detail { limits, mounts };
-                if is_same(word, detail.word().unwrap_or_default().as_bytes()) {
-                    return Some(detail);
-                }
+        let mut detail = Detail::default();
+        let mut rest = word;
+        while !rest.is_empty() {
+            let end = rest.iter().position(|&byte| byte == b',').unwrap_or(rest.len());
+            let part = rest.get(..end).unwrap_or_default();
+            // One by one, since for a list the compiler makes a table to jump by.
+            let limits = is_same(part, b"limits");
+            let mounts = is_same(part, b"mounts");
+            let inherited = is_same(part, b"inherited");
+            if !(limits | mounts | inherited) {
+                return None;
             }
+            detail.limits |= limits;
+            detail.mounts |= mounts;
+            detail.inherited |= inherited;
+            rest = rest.get(end + 1..).unwrap_or_default();
         }
-        None
+        Some(detail)
     }
 }
 
@@ -98,7 +113,7 @@ impl Detail {
 pub struct Message<'a> {
     buffer: &'a mut [u8],
     length: usize,
-    piece: &'a mut [u8],
+    pub(crate) piece: &'a mut [u8],
 }
 
 impl<'a> Message<'a> {
@@ -183,6 +198,9 @@ impl<'a> Message<'a> {
         self.file("interfaces", own, c"net/dev", MOST_INTERFACES, interface);
         let (most, engines) = if detail.mounts { (usize::MAX, true) } else { (1, false) };
         self.file("mounts", own, c"mountinfo", most, |line| tells_the_root(line, engines).then_some(line));
+        if detail.inherited {
+            self.inherited(own);
+        }
         calls::close(namespaces);
         calls::close(own);
         if detail.limits {
@@ -285,6 +303,12 @@ impl<'a> Message<'a> {
         self.push(b"\n");
     }
 
+    /// Another number of a line, after a blank.
+    pub(crate) fn more(&mut self, value: u64) {
+        self.push(b" ");
+        self.push(digits_of(value, &mut [0; 20]));
+    }
+
     /// A name and a number in decimal digits.
     pub fn number(&mut self, name: &str, value: u64) {
         self.named(name, digits_of(value, &mut [0; 20]));
@@ -365,7 +389,7 @@ pub(crate) fn is_same(text: &[u8], other: &[u8]) -> bool {
 }
 
 /// A line as it is.
-fn whole(line: &[u8]) -> Option<&[u8]> {
+pub(crate) fn whole(line: &[u8]) -> Option<&[u8]> {
     Some(line)
 }
 
@@ -440,12 +464,11 @@ mod tests {
 
     #[test]
     fn every_detail_has_a_word_of_its_own() {
-        for detail in
-            [false, true].map(|limits| [false, true].map(|mounts| Detail { limits, mounts })).as_flattened()
-        {
-            assert_eq!(Detail::of(detail.word().unwrap_or_default().as_bytes()), Some(*detail));
+        for all in 0..8 {
+            let detail = Detail { limits: all & 1 > 0, mounts: all & 2 > 0, inherited: all & 4 > 0 };
+            assert_eq!(Detail::of(detail.word().unwrap_or_default().as_bytes()), Some(detail));
         }
-        assert_eq!(["-", "limit", "mounts,limits"].map(|word| Detail::of(word.as_bytes())), [None; 3]);
+        assert_eq!(["-", "limit", "limits mounts"].map(|word| Detail::of(word.as_bytes())), [None; 3]);
     }
 
     #[test]

@@ -35,19 +35,22 @@ impl<'a> Words<'a> {
 
     /// Its bytes, counted one by one, since no function may be called.
     pub(crate) fn bytes(self, index: usize) -> &'a [u8] {
-        let word: *const u8 = self.at(index).cast();
-        let mut length = 0;
-        // SAFETY: no byte is read after the zero byte that ends the word.
-        while unsafe { *word.add(length) } != 0 {
-            length += 1;
-        }
-        // SAFETY: exactly these bytes were just read.
-        unsafe { core::slice::from_raw_parts(word, length) }
+        // SAFETY: `new` vouches for every word.
+        unsafe { bytes_of(self.at(index)) }
     }
 
     /// Whether the word at this index exists and is this one.
     pub fn is(self, index: usize, word: &str) -> bool {
         index < self.count && is_same(self.bytes(index), word.as_bytes())
+    }
+
+    /// The environment of the process.
+    ///
+    /// # Safety
+    /// The words are where the kernel put them: a null pointer, the variables and another null pointer follow them.
+    pub(crate) unsafe fn environment(self) -> Variables<'a> {
+        // SAFETY: one behind the null pointer after the last word.
+        Variables { next: unsafe { self.first.add(self.count + 1) }, words: PhantomData }
     }
 
     /// The word at this index. Calls libc.
@@ -61,5 +64,44 @@ impl<'a> Words<'a> {
         let number = number.min(self.count);
         // SAFETY: not beyond the last.
         Words { count: self.count - number, first: unsafe { self.first.add(number) }, ..self }
+    }
+}
+
+/// The bytes of a word, counted one by one, since no function may be called.
+///
+/// # Safety
+/// It ends with a zero byte, and lives as long as the result.
+unsafe fn bytes_of<'a>(word: *const c_char) -> &'a [u8] {
+    let word: *const u8 = word.cast();
+    let mut length = 0;
+    // SAFETY: no byte is read after the zero byte that ends the word.
+    while unsafe { *word.add(length) } != 0 {
+        length += 1;
+    }
+    // SAFETY: exactly these bytes were just read.
+    unsafe { core::slice::from_raw_parts(word, length) }
+}
+
+/// The variables of a process, each as `NAME=value`.
+#[derive(Debug)]
+pub(crate) struct Variables<'a> {
+    next: *const *const c_char,
+    words: PhantomData<&'a CStr>,
+}
+
+impl<'a> Iterator for Variables<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        // SAFETY: `Words::environment` vouches for all pointers up to the null pointer, beyond which nothing is read.
+        let word = unsafe { *self.next };
+        if word.is_null() {
+            return None;
+        }
+        // SAFETY: not beyond the null pointer; every word before it ends with a zero byte.
+        unsafe {
+            self.next = self.next.add(1);
+            Some(bytes_of(word))
+        }
     }
 }

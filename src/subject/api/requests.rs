@@ -6,10 +6,12 @@
 
 use std::path::Path;
 
+use dunnage_analysis::subject::limits::cpus_text;
 use serde_json::{Value, json};
 
 use super::http::Request;
 use crate::probe::PROBE;
+use crate::subject::confined::Confined;
 use crate::subject::engine::{self, RUN_LABEL, STATE_LABEL};
 use crate::subject::{Order, Port, Spec, spec};
 
@@ -70,10 +72,14 @@ impl Wish<'_> {
         let binds: Vec<_> = own.into_iter().chain(bound).chain(volumes).collect();
         let bind = (!binds.is_empty()).then_some(binds);
         let cpus: f64 = key("cpus").and_then(|value| value.parse().ok()).unwrap_or(0.0);
+        let confined = Confined::of(self.spec);
+        // The highest number is -1 there, which means none.
+        let limit_of = |name: &str, soft: u64, hard: u64| json!({ "Name": name, "Soft": soft as i64, "Hard": hard as i64 });
         let ulimits: Vec<_> = self
             .ulimits
             .iter()
-            .map(|(name, limit)| json!({ "Name": name, "Soft": limit, "Hard": limit }))
+            .map(|(name, limit)| limit_of(name, *limit, *limit))
+            .chain(confined.ulimits.iter().map(|one| limit_of(one.name(), one.soft, one.hard)))
             .collect();
         let mut all = json!({
             "Binds": bind,
@@ -88,6 +94,7 @@ impl Wish<'_> {
             "PortBindings": self.ports(order, |port| json!([{ "HostIp": port.at, "HostPort": "" }])),
             "RestartPolicy": { "Name": "no", "MaximumRetryCount": 0 },
             "Ulimits": ulimits,
+            "CpusetCpus": cpus_text(&confined.cpus),
         });
         if let Some(resolver) = order.resolver() {
             all["Dns"] = json!([resolver]);

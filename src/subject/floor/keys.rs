@@ -1,5 +1,6 @@
 //! The keys that leave parts of the floor out, and the pieces that remain.
 
+use super::super::confined::Confined;
 use super::super::limits::Limits;
 use super::super::spec::Spec;
 use super::super::treatment::{Cgroup, Expected};
@@ -74,6 +75,7 @@ pub(super) fn expected(spec: &Spec, cgroup: Cgroup) -> Expected {
         seccomp: Some(if spec.get("seccomp") == Some("off") { 0 } else { 2 }),
         capabilities: pieces.has(Piece::Capabilities).then_some(raw::DOCKER_CAPABILITIES),
         limits: Limits::of(spec),
+        confined: Confined::of(spec),
         ..expected_of(made)
     }
 }
@@ -82,7 +84,7 @@ pub(super) fn expected(spec: &Spec, cgroup: Cgroup) -> Expected {
 /// joins only the namespaces that an engine makes private, so other keys exclude it. Only root may join
 /// containers to a bridge.
 pub(super) fn offers(spec: &Spec) -> Vec<Need> {
-    const ENTERED: [&str; 6] = ["image", "cpus", "burst", "net", "seccomp", "pid"];
+    const ENTERED: [&str; 8] = ["image", "cpus", "cpuset", "burst", "net", "seccomp", "pid", "ulimit"];
     let is_entered = |key: &str| ENTERED.contains(&key) || (key == "overlay" && copies_metadata_alone(spec));
     if spec.keys.iter().any(|(key, _)| !is_entered(key)) {
         return vec![Need::Launch, Need::Work];
@@ -98,7 +100,7 @@ pub(super) fn offers(spec: &Spec) -> Vec<Need> {
 mod tests {
     use super::*;
     use crate::subject::treatment::{Network, Own};
-    use crate::subject::{Values, kinds};
+    use crate::subject::{Key, Values, kinds};
 
     fn floor(text: &str) -> Spec {
         Spec::parse(text).unwrap()
@@ -106,9 +108,9 @@ mod tests {
 
     #[test]
     fn every_key_but_the_image_and_the_filter_changes_the_pieces() {
-        for key in
-            kinds::FLOOR.keys.iter().filter(|key| !["image", "cpus", "burst", "seccomp"].contains(&key.name))
-        {
+        let is_piece =
+            |key: &&Key| !["image", "cpus", "cpuset", "burst", "seccomp", "ulimit"].contains(&key.name);
+        for key in kinds::FLOOR.keys.iter().filter(is_piece) {
             let Values::OneOf(values) = key.values else { panic!("{}", key.name) };
             let other = values.iter().rfind(|value| Some(**value) != key.default).unwrap();
             let of = |value: &str| pieces(&floor(&format!("floor:{}={value}", key.name)));

@@ -61,7 +61,7 @@ fn begin(spec: &Spec, driver: &str, shared: &Shared, run: &RunContext) -> Result
     let users = Client { global: Vec::new(), ..engine.client.clone() };
     copy_image(spec, &users, &engine.client, run)?;
     let subject: Box<dyn Subject> = match spec.get("client") {
-        Some("api") => api::of_program(engine, &run.place, limits_to_ask_for())?,
+        Some("api") => api::of_program(engine, &run.place, limits_to_ask_for(spec))?,
         _ => Box::new(engine),
     };
     let notes = vec![("graph root", "in the state directory".to_owned())];

@@ -7,7 +7,7 @@
 //! executes the program; after it has been reaped they are removed. What remains is also undone if a step
 //! fails, and can be undone from the name alone (`undo`).
 //!
-//! Deliberately absent: networks other than loopback, limits on anything but CPU time, a terminal.
+//! Deliberately absent: networks other than loopback, limits of its cgroup on anything but CPU time, a terminal.
 
 mod additions;
 mod by_descriptor;
@@ -29,6 +29,7 @@ use anyhow::{Context, Result, bail, ensure};
 use thiserror::Error;
 
 use super::birth::{self, NotBorn, Stack};
+use super::bounds::Bounds;
 use super::cgroup::{self, Birth, CgroupPlan, CpuLimit, Hierarchy, Version};
 use super::clock;
 use super::signals::Interrupts;
@@ -99,6 +100,8 @@ pub struct Spec {
     pub cgroups: CgroupPlan,
     /// Its limit of CPU time, if any.
     pub limit: Option<CpuLimit>,
+    /// Limits of its processes.
+    pub bounds: Bounds,
     /// What it gets in addition to its image.
     pub additions: Additions,
     /// Whose death ends it.

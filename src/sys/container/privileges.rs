@@ -18,7 +18,9 @@ pub fn privileges(spec: &Spec, facts: &Facts) -> Vec<Part> {
     let filter = spec.seccomp.as_deref().filter(|_| pieces.has(Piece::Seccomp)).map(Step::seccomp);
     let filter = ("seccomp.load", filter.into_iter().collect());
     let umask = Step::call("set umask", NOTHING, libc::SYS_umask, [number(0o22)]);
-    let mut parts = vec![("session.umask", vec![umask])];
+    // Behind its cgroups, which would reset its CPUs.
+    let own = std::iter::once(umask).chain(spec.bounds.steps()).collect();
+    let mut parts = vec![("session.umask", own)];
     if pieces.has(Piece::Capabilities) {
         parts.push(("capabilities.drop", capabilities(pieces.has(Piece::User), facts)));
     }

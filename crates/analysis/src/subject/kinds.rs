@@ -85,6 +85,16 @@ const BURST: Key = Key::of("burst", Values::Duration).meaning(
      period",
 );
 
+/// Limits of its processes, which it otherwise inherits from its engine's daemon or from dunnage.
+const ULIMIT: Key = Key::of("ulimit", Values::Ulimits).meaning(
+    "resource limits: a number of open files, or docker's form in double quotes, `NAME=SOFT[:HARD]` with commas between \
+     them, as in \"nofile=1024:2048,core=0\"; by default those that it inherits",
+);
+
+/// The CPUs that it may use.
+const CPUSET: Key = Key::of("cpuset", Values::CpuSet)
+    .meaning("the CPUs that it may use, by number, as in `0-1` or \"0,2\"; by default all that it inherits");
+
 /// Keys for namespaces of the floor and of runtimes.
 const NET: Key = Key::choice("net", &["none", "host"])
     .meaning("`none` (default): a new network namespace with loopback only");
@@ -112,19 +122,23 @@ const IMAGE_OF_ENGINE: Key = Key::of("image", Values::Text("small, fat, or an im
     .by_default("small")
     .meaning("`small` (default): only the probe; `fat`: 13 layers, 10,000 files, about 440 MB");
 
-static BARE_KEYS: [Key; 3] = [
+static BARE_KEYS: [Key; 5] = [
     Key::of("image", Values::Text("an image of docker or podman")).meaning(
         "an image whose unpacked root becomes the process's root, so that it runs the same files as a \
          container; by default the host's root",
     ),
     CPUS,
     BURST,
+    CPUSET,
+    ULIMIT,
 ];
 
-static FLOOR_KEYS: [Key; 15] = [
+static FLOOR_KEYS: [Key; 17] = [
     IMAGE_ROOT,
     CPUS,
     BURST,
+    CPUSET,
+    ULIMIT,
     NET,
     Key::choice("seccomp", &["default", "off"]).meaning(
         "`default`: a filter with the same effect as the profile that this machine's engine gives its runtime, \
@@ -160,10 +174,12 @@ static FLOOR_KEYS: [Key; 15] = [
         .meaning("`on` (default): executing a program never adds privileges"),
 ];
 
-static RUNTIME_KEYS: [Key; 7] = [
+static RUNTIME_KEYS: [Key; 9] = [
     IMAGE_ROOT,
     CPUS,
     BURST,
+    CPUSET,
+    ULIMIT,
     BIN_OF_RUNTIME,
     NET,
     Key::choice("seccomp", &["default", "off"]).meaning(
@@ -179,7 +195,7 @@ static RUNSC_KEYS: [Key; 3] = [
         .meaning("`default`: the same as for `crun`, applied by the kernel inside"),
 ];
 
-static CONTAINERD_KEYS: [Key; 10] = [
+static CONTAINERD_KEYS: [Key; 12] = [
     Key::choice("net", &["none", "host"])
         .meaning("`none` (default): a new network namespace with loopback only, all that `ctr` offers"),
     Key::choice("log", &["none"]).meaning("`none` (default): `ctr` has no log driver and keeps no log"),
@@ -192,6 +208,8 @@ static CONTAINERD_KEYS: [Key; 10] = [
     ),
     CPUS,
     MEMORY,
+    CPUSET,
+    ULIMIT,
     Key::of("image", Values::Text("small, or an image in containerd's namespace `dunnage`"))
         .by_default("small")
         .meaning("`small` (default): only the probe"),
@@ -201,7 +219,7 @@ static CONTAINERD_KEYS: [Key; 10] = [
     Key::choice("client", &["ctr"]).meaning("how to reach containerd: its own command line"),
 ];
 
-static DOCKER_KEYS: [Key; 15] = [
+static DOCKER_KEYS: [Key; 17] = [
     Key::choice(
         "storage",
         &[
@@ -241,6 +259,8 @@ static DOCKER_KEYS: [Key; 15] = [
     TTY,
     CPUS,
     MEMORY,
+    CPUSET,
+    ULIMIT,
     IMAGE_OF_ENGINE,
     Key::of("bin", Values::Path).meaning("path of another build of the client"),
     Key::of("host", Values::Text("a socket in double quotes, such as \"unix:///run/docker.sock\""))
@@ -249,7 +269,7 @@ static DOCKER_KEYS: [Key; 15] = [
         .meaning("how to reach the engine: through its command line, or from dunnage directly over its API"),
 ];
 
-static PODMAN_KEYS: [Key; 15] = [
+static PODMAN_KEYS: [Key; 17] = [
     Key::choice("storage", &["overlay", "fuse-overlayfs", "vfs"]).without_default().meaning(
         "the storage driver; by default that of podman's own store. If the store uses another one, root gets \
          a private store with this one; `overlay` is the kernel's",
@@ -276,6 +296,8 @@ static PODMAN_KEYS: [Key; 15] = [
     TTY,
     CPUS,
     MEMORY,
+    CPUSET,
+    ULIMIT,
     IMAGE_OF_ENGINE,
     Key::of("bin", Values::Path).meaning("path of another build of podman"),
     Key::choice("client", &["cli", "api"]).meaning(

@@ -1,7 +1,9 @@
 //! Subjects as plain data: how one is written, the kinds and their keys, the layers between each and the
 //! kernel, and what one supports. Deliberately absent: finding and starting them.
 
+pub mod inherited;
 pub mod kinds;
+pub mod limits;
 pub mod spec;
 
 use std::path::PathBuf;

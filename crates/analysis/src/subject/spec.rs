@@ -8,6 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
 
+use super::limits::{cpus_text, parse_cpus, parse_ulimits, ulimits_text};
 use crate::text::meant;
 
 /// A subject as the user wrote it.
@@ -48,6 +49,10 @@ pub enum Values {
     Size,
     /// A duration, such as `1.5ms`.
     Duration,
+    /// Resource limits, such as `1024` or `nofile=1024:2048`.
+    Ulimits,
+    /// CPUs by number, such as `0-2,4`.
+    CpuSet,
 }
 
 impl Values {
@@ -65,6 +70,8 @@ impl Values {
             }
             Values::Size => parse_size(value).is_some(),
             Values::Duration => parse_duration(value).is_some(),
+            Values::Ulimits => parse_ulimits(value).is_some(),
+            Values::CpuSet => parse_cpus(value).is_some(),
         }
     }
 
@@ -81,6 +88,10 @@ impl Values {
             }
             Values::Size => "a size such as 64MiB".into(),
             Values::Duration => "a duration such as 1.5ms".into(),
+            Values::Ulimits => {
+                "a number of open files, or limits in docker's form in double quotes, such as \"nofile=1024:2048,core=0\"".into()
+            }
+            Values::CpuSet => "numbers of CPUs such as 0, 0-2 or \"0,2\"".into(),
         }
     }
 }
@@ -226,16 +237,19 @@ impl Spec {
         self
     }
 
-    /// The same with numbers in their shortest form, so that `0.50` and `0.5` are equal.
+    /// The same with numbers and limits in their shortest form, so that `0.50` and `0.5` are equal.
     pub fn with_plain_numbers(mut self, declared: &[Key]) -> Spec {
         for (key, value) in &mut self.keys {
-            let is_number = |known: &&Key| {
-                known.name == key.as_str()
-                    && matches!(known.values, Values::Number | Values::Cpus | Values::UpTo(_))
-            };
-            if let Some(number) = declared.iter().find(is_number).and_then(|_| value.parse::<f64>().ok()) {
-                *value = number.to_string();
-            }
+            let known = declared.iter().find(|known| known.name == key.as_str());
+            let plain = known.and_then(|known| match known.values {
+                Values::Number | Values::Cpus | Values::UpTo(_) => {
+                    value.parse::<f64>().ok().map(|number| number.to_string())
+                }
+                Values::Ulimits => parse_ulimits(value).map(|all| ulimits_text(&all)),
+                Values::CpuSet => parse_cpus(value).map(|all| cpus_text(&all)),
+                _ => None,
+            });
+            *value = plain.unwrap_or_else(|| std::mem::take(value));
         }
         self
     }
@@ -387,6 +401,15 @@ mod tests {
         assert_eq!([plain("x:publish=08"), plain("x:publish=00")], [parsed("x:publish=8"), parsed("x")]);
         assert_eq!([parsed("x:publish=8").published(), parsed("x").published()], [8, 0]);
         assert_eq!(parsed("a=x:net=y,publish=8").without("publish"), parsed("x:net=y"));
+    }
+
+    #[test]
+    fn two_ways_of_asking_for_a_limit_are_equal() {
+        let declared = [Key::of("ulimit", Values::Ulimits), Key::of("cpuset", Values::CpuSet)];
+        let plain = |text| parsed(text).with_plain_numbers(&declared);
+        assert_eq!(plain("x:ulimit=\"nofile=5:5\",cpuset=\"1,0\""), parsed("x:ulimit=5,cpuset=0-1"));
+        let error = parsed("x:ulimit=files").check_keys(&declared).unwrap_err().to_string();
+        assert!(error.contains("\"nofile=1024:2048,core=0\""), "{error}");
     }
 
     #[test]
