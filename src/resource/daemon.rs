@@ -15,6 +15,7 @@ use super::tool;
 use super::{Found, Goes, Held, Keeps, Kind, Owner, Record, Scope, mounts, processes, remove_tree};
 use crate::image::Digest;
 use crate::outcome::{Abort, OrEnvironment};
+use crate::sys::bounds::Bounds;
 use crate::sys::remains::{self, Tokens};
 use crate::sys::signals::Interrupts;
 use crate::sys::{network, place, spawn::Program};
@@ -75,6 +76,8 @@ pub struct Setup<'a> {
     pub data_root: Option<&'a Path>,
     /// A group that must be able to pass through its directory.
     pub let_through: Option<u32>,
+    /// Limits that its programs, and so its containers, get instead of dunnage's.
+    pub bounds: Option<&'a Bounds>,
 }
 
 /// Starts a daemon with these additional options; all its data is in the run's directory.
@@ -87,13 +90,13 @@ pub fn daemon(
     set_up(
         owner,
         interrupts,
-        Setup { engine, options, configuration: "{}", data_root: None, let_through: None },
+        Setup { engine, options, configuration: "{}", data_root: None, let_through: None, bounds: None },
     )
 }
 
 /// Starts a daemon that is set up in this way.
 pub fn set_up(owner: &Arc<Owner>, interrupts: &Interrupts, setup: Setup<'_>) -> Result<Held<Daemon>, Abort> {
-    let Setup { engine, options, configuration, data_root, let_through } = setup;
+    let Setup { engine, options, configuration, data_root, let_through, bounds } = setup;
     let containerd = tool::find("containerd", "containerd")?;
     let dockerd = match engine {
         Engine::Docker => Some(tool::find("dockerd", "docker.io")?),
@@ -119,7 +122,7 @@ pub fn set_up(owner: &Arc<Owner>, interrupts: &Interrupts, setup: Setup<'_>) -> 
                 .try_for_each(|path| place::let_group_through(group, path, &owner.place.state))
                 .or_environment(format_args!("cannot let group {group} reach `{}`", directory.display()))?;
         }
-        let start = |program: &Path, words: &[&str]| start(program, words, &directory, interrupts);
+        let start = |program: &Path, words: &[&str]| start(program, words, &directory, bounds, interrupts);
         let (config, address) = (within("containerd.toml"), within("containerd.sock"));
         let (root, state) = (within("containerd"), within("c"));
         let mut arguments =
@@ -155,6 +158,7 @@ fn start(
     program: &Path,
     arguments: &[&str],
     directory: &Path,
+    bounds: Option<&Bounds>,
     interrupts: &Interrupts,
 ) -> Result<Ready, Abort> {
     let log = directory.join(format!("{}.log", program.file_name().unwrap_or_default().to_string_lossy()));
@@ -163,6 +167,10 @@ fn start(
     let words = script.iter().chain(arguments);
     let program =
         Program::new(Path::new("/bin/sh"), words).or_environment(format_args!("cannot start `{program}`"))?;
+    let program = match bounds {
+        Some(bounds) => program.bounded(bounds),
+        None => program,
+    };
     let said = || last_lines(&end_of(&log).unwrap_or_default()).into_bytes();
     ready::start(program, &directory.join("ready"), &said, interrupts)
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::{DEFAULT_RUNTIME, client, driver, find, is_remapped, over_api};
+use super::{DEFAULT_RUNTIME, client, daemons, driver, find, is_remapped, over_api};
 use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::resource::daemon::{Daemon, Engine as Program, Setup, set_up};
 use crate::resource::filesystem::{Mounted, TYPES, filesystem};
@@ -23,6 +23,7 @@ use crate::subject::login::Login;
 use crate::subject::private::{Begun, Private, copy_image};
 use crate::subject::subordinate::Lists;
 use crate::subject::{Description, Facts, Need, RunContext, Spec, Subject, Unavailable, on_path};
+use crate::sys::bounds::{Bounds, Refused};
 use crate::sys::{filesystem as disk, raw};
 
 /// The most bytes of a filesystem in a file, which occupy space only as they are written.
@@ -104,7 +105,8 @@ pub(super) fn build(spec: &Spec, users: Option<&Value>) -> Result<Box<dyn Subjec
     let client = client(spec).unwrap_or_else(|_| Client::of("docker"));
     let about = Description { offers: offers(), ..Engine::description(spec, &client, facts, None, &[]) };
     let spec = spec.clone();
-    let begin = move |run: &RunContext| begin(&spec, &asked, &configuration, &client, run);
+    let containerd = users.and_then(|info| containers_parent(&spec, info));
+    let begin = move |run: &RunContext| begin(&spec, &asked, &configuration, &client, containerd, run);
     Ok(Box::new(Private::new(about, Box::new(begin))))
 }
 
@@ -219,11 +221,16 @@ fn begin(
     asked: &Asked,
     configuration: &Value,
     client: &Client,
+    users: Option<i32>,
     run: &RunContext,
 ) -> Result<Begun, Abort> {
     let disk = if asked.storage.name == "btrfs" { Some(on_btrfs(run)?) } else { None };
     let point = disk.as_ref().map(|mounted| mounted.point.as_path());
-    let (daemon, bridge) = started(spec, asked, configuration, point, run)?;
+    let (bounds, unlike) = bounds_of(users)?;
+    if let Some(unlike) = &unlike {
+        (run.tell)(&format!("the private daemon of `{}` has {unlike}", spec.shown()));
+    }
+    let (daemon, bridge) = started(spec, asked, configuration, (point, bounds.as_ref()), run)?;
     let host = format!("unix://{}", daemon.socket.display());
     let mut spec = spec.with(&[("host", &host)]);
     if bridge == Bridge::None {
@@ -242,6 +249,7 @@ fn begin(
         ("data root", data_root.to_owned()),
         ("network", bridge.described().to_owned()),
     ];
+    notes.extend(unlike.map(|unlike| ("limits", unlike)));
     let user = asked.remapped_to.as_ref();
     notes.extend(
         user.map(|Remapped { user, .. }| ("users", format!("mapped to the subordinate ids of `{user}`"))),
@@ -249,6 +257,30 @@ fn begin(
     let mut holds: Vec<Box<dyn Any + Send + Sync>> = vec![Box::new(daemon) as _];
     holds.extend(disk.map(|mounted| Box::new(mounted) as _));
     Ok(Begun { subject, holds, notes })
+}
+
+/// The process from which the containers of the user's daemon descend, and from which they inherit: its containerd, else itself.
+fn containers_parent(spec: &Spec, users: &Value) -> Option<i32> {
+    let root = users["DockerRootDir"].as_str().unwrap_or_default();
+    daemons(spec.get("host"), root).last().map(|one| one.pid)
+}
+
+/// The limits of the user's daemon as far as a private one may have them, and in words how it differs.
+fn bounds_of(users: Option<i32>) -> Result<(Option<Bounds>, Option<String>), Failure> {
+    let Some(pid) = users else { return Ok((None, None)) };
+    let read = || Bounds::of(pid).and_then(|wanted| wanted.attainable());
+    let (bounds, refused) = read().or_environment(format_args!("cannot read the limits of process {pid}"))?;
+    let one = |one: &Refused| format!("{} {} where the user's daemon has {}", one.what, one.got, one.wanted);
+    let told: Vec<String> = refused.iter().map(one).collect();
+    let hard = |one: &Refused| one.wanted.rsplit(':').next().unwrap_or_default().to_owned();
+    let unlike = refused.first().map(|first| {
+        format!(
+            "{}, since dunnage may not raise it; start dunnage with CAP_SYS_RESOURCE, or from a shell with a hard limit of {}",
+            told.join(", "),
+            hard(first)
+        )
+    });
+    Ok((Some(bounds), unlike))
 }
 
 /// The bridge of a private daemon.
@@ -274,13 +306,14 @@ fn started(
     spec: &Spec,
     asked: &Asked,
     configuration: &Value,
-    data_root: Option<&Path>,
+    (data_root, bounds): (Option<&Path>, Option<&Bounds>),
     run: &RunContext,
 ) -> Result<(Held<Daemon>, Bridge), Abort> {
     let start = |configuration: &Value| {
         let configuration = &configuration.to_string();
         let let_through = asked.remapped_to.as_ref().map(|remapped| remapped.root);
-        let setup = Setup { engine: Program::Docker, options: &[], configuration, data_root, let_through };
+        let setup =
+            Setup { engine: Program::Docker, options: &[], configuration, data_root, let_through, bounds };
         set_up(&run.owner, &run.interrupts, setup)
     };
     let failure = match start(configuration) {
