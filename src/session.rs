@@ -11,6 +11,8 @@ use crate::exit::{stopped_early, usage};
 use crate::host::facts;
 use crate::outcome::Abort;
 use crate::plan::{Entry, Ladder, Layer, Plan};
+use crate::probe::Task;
+use crate::probe::inherited::{Inherited, Values};
 use crate::probe::message::NOTHING;
 use crate::record::{Environment, FilterFacts, SubjectFacts, Timer};
 use crate::report::text::{in_shell, meant};
@@ -47,6 +49,8 @@ pub struct Found {
     pub unavailable: Vec<(String, Unavailable)>,
     /// The start of the search.
     pub began: Stamp,
+    /// The values of variables inside that were seen, by the numbers that are recorded for them.
+    pub values: Values,
 }
 
 impl Found {
@@ -210,7 +214,7 @@ impl Session {
             }
             Abort::Interrupted => stopped_early(),
         })?;
-        let found = Found { entries: Vec::new(), unavailable: Vec::new(), began };
+        let found = Found { entries: Vec::new(), unavailable: Vec::new(), began, values: Values::new() };
         Ok(Session { run, found, subjects: Vec::new(), tried: Tried::default() })
     }
 
@@ -255,7 +259,8 @@ impl Session {
                 tried => tried,
             };
             match tried {
-                Ok(launch) => {
+                Ok((launch, inherited)) => {
+                    let inherited = inherited.map(|own| own.facts(&mut found.values)).unwrap_or_default();
                     let (offers, layer) = (subject.about().offers.clone(), kind.layer);
                     subjects.push(subject);
                     found.entries.push(Entry {
@@ -269,6 +274,7 @@ impl Session {
                         offers,
                         only_in,
                         variant_of,
+                        inherited,
                     });
                 }
                 Err(Abort::Failed(failure)) => {
@@ -355,16 +361,21 @@ fn is_default_runtime(spec: &Spec, found: &Found) -> bool {
     found.entries.iter().any(|one| one.spec == plain && one.runtime.as_ref() == Some(runtime))
 }
 
-/// How long a launch takes until everything is gone.
-fn try_out(subject: &mut dyn Subject, trial: Trial, run: &RunContext) -> Result<Nanos, Abort> {
+/// How long a launch takes until everything is gone, and what the first one found to be inherited.
+fn try_out(
+    subject: &mut dyn Subject,
+    trial: Trial,
+    run: &RunContext,
+) -> Result<(Nanos, Option<Inherited>), Abort> {
     subject.prepare(run)?;
     let launches = if trial == Trial::Twice { 2 } else { 1 };
     let shown = subject.about().spec.shown().to_string();
-    let mut launch = heard(&shown, run, || subject.launch(run))?;
+    let mut launch = heard(&shown, run, || subject.fulfil(Task::Inherit.into(), run))?;
+    let inherited = launch.message.inside.inherited.take();
     for _ in 1..launches {
         launch = heard(&shown, run, || subject.launch(run))?;
     }
-    Ok(launch.gone.since(launch.spawned))
+    Ok((launch.gone.since(launch.spawned), inherited))
 }
 
 /// A try of something with this name, once more if its output was lost: on a busy machine, engines now and then lose all output of a container that ends at
@@ -421,6 +432,7 @@ mod tests {
             entries: texts.iter().map(|(text, only_in)| entry(text, only_in)).collect(),
             unavailable: Vec::new(),
             began: Stamp(0),
+            values: Values::new(),
         };
         let needed = |text: &str, found: &Found| needed_in(&wanted(text), Layer::Runtime, found);
         let crun = found(&[("floor", "cpu"), ("crun", "cpu")]);
@@ -451,6 +463,7 @@ mod tests {
             offers: Vec::new(),
             only_in: vec![only_in],
             variant_of: None,
+            inherited: Default::default(),
         }
     }
 }

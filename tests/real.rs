@@ -33,6 +33,7 @@ mod floor;
 mod guest;
 mod handles;
 mod image;
+mod inherited;
 mod kill;
 mod launch;
 mod layers;

@@ -168,6 +168,7 @@ fn plan(seed: u64) -> Result<Plan> {
             offers: vec![Need::Launch],
             only_in: Vec::new(),
             variant_of: None,
+            inherited: Default::default(),
         })
     };
     let plan = make(Request {

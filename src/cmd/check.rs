@@ -1,13 +1,15 @@
 //! `dunnage check`: runs every cell once and verifies its treatment.
 
 use anyhow::Result;
+use dunnage_analysis::distinct;
+use dunnage_analysis::subject::inherited::{differences, shown};
 
 use super::request;
 use crate::cli::Selection;
 use crate::exit;
 use crate::measure;
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::plan::{self, Request, Rounds};
+use crate::plan::{self, Plan, Relation, Request, Rounds};
 use crate::report::text::clean;
 use crate::session::{Leftovers, heard};
 use crate::subject::by_cause;
@@ -30,6 +32,9 @@ pub fn run(selection: &Selection) -> Result<i32> {
     request::plan(&asked, &session.found)?;
     let subjects = session.found.entries.clone();
     let plan = plan::make(Request { subjects, rounds: Rounds::Fixed(1), ..asked.request.clone() });
+    for differing in inherited_besides(&plan) {
+        super::say(&format!("{:<13} {differing}", "differs"))?;
+    }
     for cell in &plan.cells {
         let entry = &plan.subjects[cell.subject];
         if entry.twin_of.is_some() {
@@ -59,6 +64,19 @@ pub fn run(selection: &Selection) -> Result<i32> {
         }
     }
     Ok(if is_fine { exit::FINE } else { exit::ERROR })
+}
+
+/// The pairs that were asked to differ in one key and also inherit something else.
+fn inherited_besides(plan: &Plan) -> Vec<String> {
+    let told = plan.comparisons.iter().filter_map(|one| match &one.relation {
+        Relation::KeyAndMore(key) => {
+            let [one, other] = [one.subject, one.against].map(|index| &plan.subjects[index]);
+            let more = shown(&differences(key, &one.inherited, &other.inherited));
+            Some(format!("`{}` and `{}` not only in {key}: {more}", one.label, other.label))
+        }
+        _ => None,
+    });
+    distinct(told)
 }
 
 /// Whether the machine or the user lacks something; nothing is broken then.

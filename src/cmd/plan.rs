@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use dunnage_analysis::distinct;
 use dunnage_analysis::group::in_groups;
+use dunnage_analysis::subject::inherited::{differences, shown};
 
 use super::request::{self, Asked};
 use super::show;
@@ -209,6 +210,10 @@ fn at_length(plan: &Plan) -> Vec<Block> {
     let pairs = distinct(told).into_iter().map(|(subject, against, relation)| {
         let why = match relation {
             Relation::OneKey(key) => format!("differ only in {key}"),
+            Relation::KeyAndMore(key) => {
+                let [one, other] = [subject, against].map(|index| &plan.subjects[index].inherited);
+                format!("differ in {key} and {}", shown(&differences(key, one, other)))
+            }
             other => other.name().to_owned(),
         };
         format!("`{}` and `{}`: {why}", label(subject), label(against))

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use dunnage_analysis::subject::inherited::{ENVIRONMENT, differences, shown};
 
 use super::carry_out::{carry_out, progress};
 use super::run::conclude;
@@ -52,7 +53,8 @@ pub fn run(directory: &Path, outcome: Outcome) -> Result<i32> {
     if let Some((name, why)) = session.found.unavailable.first() {
         return Err(nothing(format!("cannot resume: `{name}` is no longer available: {}", why.in_short())));
     }
-    let changed = session.environment().differences(&recorded.environment);
+    let mut changed = session.environment().differences(&recorded.environment);
+    changed.extend(plan.subjects.iter().filter_map(|entry| inherits_more(entry, &session.found.entries)));
     if !changed.is_empty() {
         bail!(
             "cannot resume `{shown}`, because the machine has changed: {}\n\nhint: start a new run",
@@ -65,6 +67,14 @@ pub fn run(directory: &Path, outcome: Outcome) -> Result<i32> {
     let ending = twins.and_then(|()| carry_out(&plan, first, &mut session, &mut writer, progress));
     drop(session);
     conclude(ending, directory, outcome)
+}
+
+/// What the containers of a subject inherit otherwise than before: resumed in another shell, it would be another subject.
+fn inherits_more(before: &Entry, now: &[Entry]) -> Option<String> {
+    let now = now.iter().find(|entry| entry.label == before.label)?;
+    let mut all = differences("", &before.inherited, &now.inherited);
+    all.retain(|one| one.what != ENVIRONMENT);
+    (!all.is_empty()).then(|| format!("what `{}` inherits: {}", before.label, shown(&all)))
 }
 
 /// The first round that is not complete.

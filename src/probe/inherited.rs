@@ -146,7 +146,7 @@ mod tests {
         let of = |hash: &str| read(&[("variable", hash)]).unwrap();
         let mut values = Values::new();
         let mut told = |hash: &str| of(hash).facts(&mut values)["environment"].clone();
-        let all = ["811 TOKEN", "922 TOKEN", "811 TOKEN", "811 OTHER"].map(|hash| told(hash));
+        let all = ["811 TOKEN", "922 TOKEN", "811 TOKEN", "811 OTHER"].map(&mut told);
         assert_eq!(all, ["TOKEN=1", "TOKEN=2", "TOKEN=1", "OTHER=1"]);
     }
 }

@@ -29,6 +29,7 @@ pub fn entry(text: &str, layer: Layer, ladder: Ladder, runtime: Option<&str>) ->
         offers: dunnage::subject::Need::CONTAINER.to_vec(),
         only_in: Vec::new(),
         variant_of: None,
+        inherited: Default::default(),
     }
 }
 

@@ -187,12 +187,12 @@ fn run_directory() {
     let others = "architecture artefacts attached bare began blocks boot_time capabilities cgroup cgroup_mode cgroup_ns \
                   cgroup_v1_controllers cgroup_v2_controllers client clock_source containerd cpu cpu_cores cpu_share \
                   cpu_sockets cpu_threads cpu_usable crash create created daemon disk_kind disk_model distribution \
-                  distributions engine env environment equalised exit factors filter floor helpers html hybrid hypervisor \
+                  distributions engine env environment equalised exit factors filter floor helpers html hybrid hypervisor inherited \
                   inside interfaces ipc issues json jsonl kernel kernel_command_line kernel_version levels lifecycle linux \
-                  listener looks made main make maker memory_bytes missing mitigation_ mnt monitor mtu name net network \
+                  listener looks made main make maker memory_bytes missing mitigation_ mnt monitor mtu name net network nice \
                   no_new_privs none nvme offloads ordinary own path permission pid pinned plan predictions \
                   primitives private profile quotas removed report resolver resume role root root_durability samples seccomp \
-                  security_modules series shim skipped state_filesystem stop storage_ storage_state threads timeout twin uid \
+                  security_modules series shim skipped state_filesystem stop storage_ storage_state threads timeout twin uid umask \
                   undo undone unknown unsupported user uts v1 v2 virtio volatile waited way write";
     let free = ["tags", "machine", "notes", "facts", "subjects", "unavailable"];
     compare("run-directory.md", files, &written, &free, others);

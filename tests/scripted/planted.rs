@@ -20,6 +20,7 @@ pub fn entry(text: &str, layer: Layer) -> Entry {
         offers: Need::CONTAINER.to_vec(),
         only_in: Vec::new(),
         variant_of: None,
+        inherited: Default::default(),
     }
 }
 

@@ -168,6 +168,7 @@ mod tests {
                 ("docker".into(), broken("it says that something is not installed")),
             ],
             began: crate::units::Stamp(0),
+            values: Default::default(),
         };
         let states: Vec<_> = of_subjects(&found).into_iter().map(|row| row.finding.state).collect();
         assert_eq!(states, [State::NotApplicable, State::NotApplicable, State::Problem]);

@@ -72,6 +72,7 @@ mod tests {
                 offers: Vec::new(),
                 only_in: Vec::new(),
                 variant_of: text.split_once(':').map(|(original, _)| original.to_owned()),
+                inherited: Default::default(),
             }
         };
         let gone = |texts: &[&str], least: usize| {

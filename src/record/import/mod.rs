@@ -175,6 +175,7 @@ fn entry(label: &str, spec: Spec) -> Entry {
         offers: Vec::new(),
         only_in: Vec::new(),
         variant_of: None,
+        inherited: Default::default(),
         spec,
     }
 }

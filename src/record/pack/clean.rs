@@ -17,6 +17,7 @@ use crate::experiment::command::line;
 use crate::experiment::setting::interned;
 use crate::plan::{Entry, Plan, Prediction, Relation};
 use dunnage_analysis::record::kernel::shared_arguments;
+use dunnage_analysis::subject::inherited::ENVIRONMENT as VARIABLES;
 
 /// Facts about the machine that do not identify it.
 pub(super) const PUBLIC: &str = "architecture boot_time capabilities cgroup_mode cgroup_v1_controllers \
@@ -165,7 +166,7 @@ fn clean_plan(mut plan: Plan, labels: Labels, words: &mut Words) -> Plan {
         factor.name = own(&name, words);
     }
     for comparison in &mut plan.comparisons {
-        if let Relation::OneKey(key) = &mut comparison.relation {
+        if let Relation::OneKey(key) | Relation::KeyAndMore(key) = &mut comparison.relation {
             *key = own(key, words);
         }
     }
@@ -187,7 +188,12 @@ pub(super) fn own(text: &str, words: &mut Words) -> String {
 }
 
 fn clean_entry(entry: Entry, labels: Labels, words: &mut Words) -> Entry {
+    let mut inherited = entry.inherited.clone();
+    if inherited.remove(VARIABLES).is_some() {
+        words.left_out("the names of variables in containers");
+    }
     Entry {
+        inherited: inherited.iter().map(|(name, value)| (own(name, words), own(value, words))).collect(),
         label: label::label(&entry.label, labels, words),
         spec: label::spec(entry.spec, words),
         runtime: entry.runtime.map(|runtime| words.kept(Kind::Label, "runtime", &runtime)),

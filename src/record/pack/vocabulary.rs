@@ -29,7 +29,7 @@ pub fn vocabulary() -> String {
 const FIELDS: &str = "absolute against allowed_ns artefacts asked at available_memory baseline begin busy bytes \
     capped cell cells class command comparisons components containers controls cost counters cpu_pressure \
     distributions disturbed issues dunnage end evidence experiment factorial factors facts failed file files \
-    filter format frequency given host io_pressure key label labels ladder launch_ns layer levels load looks machine \
+    filter format frequency given host inherited io_pressure key label labels ladder launch_ns layer levels load looks machine \
     margins mechanism metric missing name no_cpu_accounting notes offers only_in order origin path pilot_rounds \
     position precision predecessor predicted predictions probe profile quotas reason relation relative removed role \
     round rounds rule run runtime seed series setting sha256 skipped stamps started steal step stop subject subjects \
@@ -112,6 +112,7 @@ mod tests {
             offers: vec![Need::Launch],
             only_in: vec!["start"],
             variant_of: Some("crun".into()),
+            inherited: [("key".to_owned(), "value".to_owned())].into(),
         };
         let relation = Relation::OneKey("net".into());
         Plan {

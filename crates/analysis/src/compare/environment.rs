@@ -9,6 +9,7 @@ use super::{Run, Subject};
 use crate::plan::{Cell, Layer};
 use crate::record::ComponentFacts;
 use crate::record::kernel::{HOST, shared_arguments};
+use crate::subject::inherited::{self, ENVIRONMENT, names_of_variables};
 
 /// What a difference between the two sides means for their comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]
@@ -198,6 +199,15 @@ fn of_subject(run: &Run<'_>, subject: &Subject, all: &mut Facts) {
                 _ if is_of_pack(run) && text.starts_with("/…/") => add(Meaning::Programs, note, None),
                 _ => add(Meaning::Programs, note, Some(text.clone())),
             }
+        }
+    }
+    for name in entry.iter().flat_map(|_| inherited::names()) {
+        let value = entry.and_then(|entry| entry.inherited.get(&name));
+        match name.as_str() {
+            // What a shell has in it changes with every login, and packs leave it out.
+            ENVIRONMENT => add(Meaning::Other, "variables inside", value.map(|all| names_of_variables(all))),
+            // Runs of earlier versions do not know it.
+            other => add(Meaning::Treatment, other, value.cloned()),
         }
     }
     // The run's filter is given to the floor and to runtimes.

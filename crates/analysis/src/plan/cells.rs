@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{self, Experiment, ExperimentName, Setting};
+use crate::subject::inherited::Inherited;
 use crate::subject::{Layer, Need, Spec};
 use crate::units::{self, Nanos};
 
@@ -43,6 +44,9 @@ pub struct Entry {
     pub only_in: Vec<ExperimentName>,
     /// The label of the subject that an experiment made it from, with another value of one key.
     pub variant_of: Option<String>,
+    /// What its containers inherit, as read back in its trial.
+    #[serde(default, skip_serializing_if = "Inherited::is_empty")]
+    pub inherited: Inherited,
 }
 
 /// An experiment, a setting and a subject.

@@ -46,6 +46,10 @@ pub enum Relation {
     #[serde(rename = "one key")]
     #[strum(serialize = "one key")]
     OneKey(String),
+    /// The user chose this one thing, but what their containers inherit is not the same either, so no cause can be named.
+    #[serde(rename = "one key and more")]
+    #[strum(serialize = "one key and more")]
+    KeyAndMore(String),
     /// The user predicted how they compare.
     Predicted,
     /// Several things differ, and a reader asked to see both: nothing is decided.

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{Entry, Ladder, Layer, Relation};
+use crate::subject::inherited::differences;
 use crate::subject::{Key, Spec, kinds};
 
 /// The pairs of members to compare, and why; each pair once, with its strongest reason.
@@ -19,8 +20,8 @@ pub fn of(subjects: &[Entry], members: &[usize], baseline: usize) -> Vec<(usize,
                 .iter()
                 .copied()
                 .find(|&other| subjects[other].label == *original && subjects[other].twin_of.is_none());
-            let relation = of.and_then(|of| Some((of, only_difference(entry, &subjects[of])?)));
-            pairs.extend(relation.map(|(of, key)| (index, of, Relation::OneKey(key))));
+            let relation = of.and_then(|of| Some((of, in_one_key(entry, &subjects[of])?)));
+            pairs.extend(relation.map(|(of, relation)| (index, of, relation)));
         } else if index != baseline {
             let reason = relation(entry, &subjects[baseline]).unwrap_or(Relation::Baseline);
             pairs.push((index, baseline, reason));
@@ -43,8 +44,8 @@ pub fn of(subjects: &[Entry], members: &[usize], baseline: usize) -> Vec<(usize,
 
 /// How the subject `upper` relates to `lower`, which comes before it.
 fn relation(upper: &Entry, lower: &Entry) -> Option<Relation> {
-    if let Some(key) = only_difference(upper, lower) {
-        return Some(Relation::OneKey(key));
+    if let Some(relation) = in_one_key(upper, lower) {
+        return Some(relation);
     }
     if upper.layer == lower.layer {
         let is_asked = upper.ladder == lower.ladder && choices_between(&upper.spec, &lower.spec) <= 1;
@@ -69,6 +70,13 @@ fn choices_between(one: &Spec, other: &Spec) -> usize {
     usize::from(one.name != other.name)
         + usize::from(one.runtime != other.runtime)
         + keys.into_iter().filter(|key| one.get(key) != other.get(key)).count()
+}
+
+/// How two subjects relate that differ in one thing as far as was asked for. Whether that is all, the probe says.
+fn in_one_key(one: &Entry, other: &Entry) -> Option<Relation> {
+    let key = only_difference(one, other)?;
+    let is_all = differences(&key, &one.inherited, &other.inherited).is_empty();
+    Some(if is_all { Relation::OneKey(key) } else { Relation::KeyAndMore(key) })
 }
 
 /// The one key, runtime, engine or build in which two subjects of a layer differ. The values in force

@@ -214,6 +214,7 @@ mod tests {
             offers: offers.to_vec(),
             only_in: Vec::new(),
             variant_of: None,
+            inherited: Default::default(),
         };
         make(Request {
             experiments: experiments.to_vec(),

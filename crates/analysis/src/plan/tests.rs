@@ -17,6 +17,7 @@ fn entry(text: &str, layer: Layer, ladder: Ladder, runtime: Option<&str>) -> Ent
         offers: Need::CONTAINER.to_vec(),
         only_in: Vec::new(),
         variant_of: None,
+        inherited: Default::default(),
     }
 }
 
@@ -127,6 +128,29 @@ fn causes_are_named_only_where_one_thing_differs() {
     assert_eq!(relation_of(&plan, "docker", "crun"), None);
     assert_eq!(relation_of(&plan, "docker", "bare"), Some(Relation::Baseline));
     assert_eq!(relation_of(&plan, "docker+crun:log=none,net=none", "docker+crun"), None);
+}
+
+#[test]
+fn no_cause_is_named_where_something_inherited_differs_too() {
+    let entry = |text: &str, files: &str| {
+        let fact = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let facts = [("ulimit nofile", files), ("umask", "0022"), ("environment", "HOME=1 PATH=1")];
+        let inherited = if files.is_empty() { Default::default() } else { facts.map(fact).into() };
+        Entry { inherited, ..entry(text, Layer::Engine, Ladder::AsInstalled, Some("runc")) }
+    };
+    let relation = |one: (&str, &str), other: (&str, &str)| {
+        let subjects = vec![entry("podman", "9"), entry(other.0, other.1), entry(one.0, one.1)];
+        let plan = make(Request { subjects, ..request(Rounds::Fixed(3)) });
+        relation_of(&plan, one.0, other.0).unwrap()
+    };
+    let remap = "docker:userns=remap";
+    assert_eq!(relation((remap, "1024"), ("docker", "20000")), Relation::KeyAndMore("userns".into()));
+    // Near it: equal limits, limits that are the question, and a run that does not know them.
+    assert_eq!(relation((remap, "20000"), ("docker", "20000")), Relation::OneKey("userns".into()));
+    let asked = ("docker:ulimit=1024", "1024");
+    assert_eq!(relation(asked, ("docker", "20000")), Relation::OneKey("ulimit".into()));
+    assert_eq!(relation((remap, "1024"), ("docker", "")), Relation::OneKey("userns".into()));
+    assert_eq!(Relation::KeyAndMore("userns".into()).role(), Role::Asked);
 }
 
 #[test]

@@ -16,6 +16,9 @@ const MOST_VERDICTS: usize = 200_000;
 const MOST_PREDICTIONS: usize = 1_000;
 const MOST_SAMPLES: usize = 20_000_000;
 const LONGEST_LABEL: usize = 300;
+/// Facts of what a subject inherits, and bytes of one: the names of a hundred variables.
+const MOST_FACTS: usize = 64;
+const LONGEST_FACT: usize = 1 << 14;
 /// The command line's own limit; a reader allocates room for all of them.
 const MOST_ROUNDS: usize = 1_000_000;
 
@@ -111,6 +114,11 @@ fn check_subjects(plan: &Plan) -> Result<()> {
     for (index, entry) in plan.subjects.iter().enumerate() {
         if entry.label.chars().count() > LONGEST_LABEL {
             bail!("a label of the plan has more than {LONGEST_LABEL} characters");
+        }
+        let is_long =
+            |(name, value): (&String, &String)| name.len() > LONGEST_LABEL || value.len() > LONGEST_FACT;
+        if entry.inherited.len() > MOST_FACTS || entry.inherited.iter().any(is_long) {
+            bail!("subject {index} of the plan inherits more than a process can");
         }
         let is_original = |of: usize| {
             of != index && plan.subjects.get(of).is_some_and(|original| original.twin_of.is_none())

@@ -7,6 +7,7 @@ use crate::experiment::{MetricFacts as Metric, Setting};
 use crate::plan::{Entry, Ladder, Layer, Plan, Relation};
 use crate::report::text::{clean, estimated, in_brackets, listed, percent, with_interval};
 use crate::stats::{Goal, NewRun};
+use crate::subject::inherited::{differences, shown};
 use crate::units::{Better, Unit};
 use crate::verdict::{Finding, HOPELESS, Verdict};
 
@@ -29,6 +30,9 @@ pub(super) fn phrase(plan: &Plan, comparison: usize) -> String {
         Relation::Step => {
             format!("the step from {} to {}{}", short(against), short(subject), common_keys(subject, against))
         }
+        Relation::KeyAndMore(key) => {
+            format!("{} against {}{}", subject.label, against.label, besides(key, subject, against))
+        }
         Relation::Baseline | Relation::Predicted | Relation::Several | Relation::Choice => {
             let [subject, against, ground] = by_name(&comparison.relation, subject, against);
             format!("{subject} against {against}{ground}")
@@ -37,8 +41,17 @@ pub(super) fn phrase(plan: &Plan, comparison: usize) -> String {
     })
 }
 
+/// What else differs between two subjects that were asked to differ in one key, with both values.
+pub fn besides(key: &str, subject: &Entry, against: &Entry) -> String {
+    let more = differences(key, &subject.inherited, &against.inherited);
+    format!("; no cause is named, since they also differ in {}", shown(&more))
+}
+
 /// Both subjects of a comparison that names no cause, and how they are configured.
 fn by_name(relation: &Relation, subject: &Entry, against: &Entry) -> [String; 3] {
+    if let Relation::KeyAndMore(key) = relation {
+        return [subject.label.clone(), against.label.clone(), besides(key, subject, against)];
+    }
     if *relation != Relation::Choice {
         return [subject.label.clone(), against.label.clone(), String::new()];
     }
@@ -53,9 +66,9 @@ fn by_name(relation: &Relation, subject: &Entry, against: &Entry) -> [String; 3]
 
 /// What a decided finding says, in a sentence: "podman takes 29 ms more than docker, as installed".
 pub(super) fn claim(plan: &Plan, finding: &Finding) -> String {
-    use Relation::{Baseline, Choice, Predicted, Several};
+    use Relation::{Baseline, Choice, KeyAndMore, Predicted, Several};
     let comparison = &plan.comparisons[finding.comparison];
-    let is_by_name = matches!(comparison.relation, Baseline | Predicted | Several | Choice);
+    let is_by_name = matches!(comparison.relation, Baseline | Predicted | Several | Choice | KeyAndMore(_));
     if !is_by_name || !matches!(finding.verdict, Verdict::More | Verdict::Less) {
         return format!("{} {}", phrase(plan, finding.comparison), predicate(finding));
     }

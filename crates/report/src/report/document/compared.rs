@@ -308,7 +308,10 @@ pub(super) fn pairs(experiment: &Experiment, is_wanted: fn(usize) -> bool) -> Ve
         ("One thing differs: its cost or saving", |why| matches!(why, Relation::OneKey(_))),
         ("Each step to the next layer", |why| *why == Relation::Step),
         ("Several things differ, so no cause is named", |why| {
-            matches!(why, Relation::Choice | Relation::Predicted | Relation::Several)
+            matches!(
+                why,
+                Relation::Choice | Relation::KeyAndMore(_) | Relation::Predicted | Relation::Several
+            )
         }),
         ("Undecided against the baseline", |why| *why == Relation::Baseline),
     ];

@@ -94,7 +94,7 @@ fn rank(relation: &Relation) -> usize {
     match relation {
         Relation::OneKey(_) => 0,
         Relation::Step => 1,
-        Relation::Choice => 2,
+        Relation::Choice | Relation::KeyAndMore(_) => 2,
         Relation::Baseline => 3,
         Relation::Predicted => 4,
         Relation::Several => 5,

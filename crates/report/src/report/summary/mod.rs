@@ -240,7 +240,7 @@ impl<'a> One<'a> {
             let comparison = self.comparison(finding);
             let is_beside = comparison.against == baseline
                 && self.layer(comparison.subject) == self.layer(comparison.against);
-            is_beside || matches!(comparison.relation, Relation::OneKey(_))
+            is_beside || matches!(comparison.relation, Relation::OneKey(_) | Relation::KeyAndMore(_))
         };
         let decided = self.findings.iter().filter(is_told).filter_map(|finding| Decided::of(finding));
         let decided: Vec<Decided<'_>> = decided.collect();
