@@ -51,11 +51,12 @@ fn limits_are_in_force_everywhere_and_for_what_enters_too() {
     if lacks(TEST, Need::Root) {
         return;
     }
-    let (count, subjects) = at_hand(TEST, "ulimit=\"nofile=500:600,core=0\",cpuset=0");
+    // Not another soft limit: Go's runtime raises that in runc now and then while a process enters.
+    let (count, subjects) = at_hand(TEST, "ulimit=\"nofile=600,core=0\",cpuset=0");
     let ran = Dunnage::new().run(&format!("check start exec {subjects} --set prestate=idle"));
     assert_eq!(ran.code, 0, "{ran}");
     assert!(!ran.stdout.contains("differs"), "{ran}");
-    let found = with_facts(&ran, &["ulimit=core=0,nofile=500:600", "cpuset=0"]);
+    let found = with_facts(&ran, &["ulimit=core=0,nofile=600", "cpuset=0"]);
     // The floor has a variant next to it in `start`. crun does not give its limits to what enters.
     let in_exec = if ran.stdout.contains("start prestate=idle crun") { count - 1 } else { count };
     assert_eq!(found, count + 1 + in_exec, "{ran}");

@@ -206,6 +206,28 @@ fn causes_are_named_only_where_one_thing_differs() {
 }
 
 #[test]
+fn a_limit_that_differs_too_is_named_with_both_values_in_place_of_a_cause() {
+    let with = |docker: &str, crun: &str| {
+        let mut subjects = full_ladder();
+        for entry in &mut subjects {
+            let files = if entry.label.starts_with("docker+crun") { crun } else { docker };
+            entry.inherited.insert("ulimit nofile".into(), files.into());
+        }
+        rendered("md", &report(&run(plan(subjects, 20))), &look(80))
+    };
+    let cause = "choosing crun instead of runc under docker";
+    let named = "docker+crun against docker; no cause is named, since they also differ in ulimit nofile (1024 and 20000)";
+    let step = "the step from crun to docker+crun (log=none, net=none), which also differ in ulimit nofile (1024 and 20000)";
+    let other = with("20000", "1024");
+    assert!(!other.contains(cause) && other.contains(named) && other.contains(step), "{other}");
+    let claim = "than docker; no cause is named, since they also differ in ulimit nofile (1024 and 20000)";
+    assert!(other.contains(claim), "{other}");
+    let equal = with("20000", "20000");
+    assert!(equal.contains(cause) && !equal.contains("no cause is named, since"), "{equal}");
+    assert!(!equal.contains("also differ"), "{equal}");
+}
+
+#[test]
 fn warnings_about_the_run_are_counted_without_naming_cells() {
     let with = |reasons: usize| {
         let mut run = run(plan(full_ladder(), 20));

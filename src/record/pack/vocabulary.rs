@@ -4,12 +4,15 @@
 //! Every new field of a record must be named here, which a test checks, so that its author decides in `clean` or `samples` what
 //! happens to it.
 
+use dunnage_analysis::subject::limits::RESOURCES;
+
 use super::clean::PUBLIC;
 use crate::subject::KINDS;
 
 /// The words of the format.
 pub fn vocabulary() -> String {
-    let mut words: Vec<&str> = vec![FIELDS, SAID, PUBLIC];
+    let mut words: Vec<&str> = vec![FIELDS, SAID, PUBLIC, INHERITED];
+    words.extend(RESOURCES);
     for kind in KINDS {
         words.push(kind.name);
         words.extend(kind.keys.iter().map(|key| key.name));
@@ -47,6 +50,9 @@ const SAID: &str = "aligned all architecture as attached backend bare batches be
      server_cpu serving session set snapshotter socket spawn start step stop stopped storage store_bypass streams system third_took threads \
      throttled throttled_time trip trips turns uid umask undo undone unknown unpacked up_bytes up_took uptime usage user user_mapping uts vdso \
      waited warm_up way window wrong";
+
+/// The words of the names of what is inherited, other than those of limits.
+const INHERITED: &str = "adj allowed cpus nice oom score slack timer ulimit umask";
 
 #[cfg(test)]
 mod tests {

@@ -28,7 +28,8 @@ pub(super) fn phrase(plan: &Plan, comparison: usize) -> String {
     clean(&match &comparison.relation {
         Relation::OneKey(key) => one_key(key, subject, against),
         Relation::Step => {
-            format!("the step from {} to {}{}", short(against), short(subject), common_keys(subject, against))
+            let keys = common_keys(subject, against);
+            format!("the step from {} to {}{keys}{}", short(against), short(subject), also(subject, against))
         }
         Relation::KeyAndMore(key) => {
             format!("{} against {}{}", subject.label, against.label, besides(key, subject, against))
@@ -45,6 +46,12 @@ pub(super) fn phrase(plan: &Plan, comparison: usize) -> String {
 pub fn besides(key: &str, subject: &Entry, against: &Entry) -> String {
     let more = differences(key, &subject.inherited, &against.inherited);
     format!("; no cause is named, since they also differ in {}", shown(&more))
+}
+
+/// What a step changes in addition to the layer: an engine's daemon has other limits than the shell that a runtime is called from.
+fn also(subject: &Entry, against: &Entry) -> String {
+    let more = differences("engine", &subject.inherited, &against.inherited);
+    if more.is_empty() { String::new() } else { format!(", which also differ in {}", shown(&more)) }
 }
 
 /// Both subjects of a comparison that names no cause, and how they are configured.
