@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use crate::dunnage::{Dunnage, Ran};
 use crate::left;
 use crate::rootless::user::{Ids, User};
+use crate::running::Running;
 use crate::support::{Need, lacks, skip};
 use dunnage::plan::Relation;
 use dunnage::record::{self, Recorded};
@@ -173,6 +174,24 @@ fn a_comparison_of_runs_names_another_limit() {
     let (same, low) = (compared("same"), compared("low"));
     assert!(low.stdout.contains("ulimit nofile") && low.stdout.contains("Not comparable"), "{low}");
     assert!(!same.stdout.contains("ulimit") && !same.stdout.contains("Not comparable"), "{same}");
+}
+
+#[test]
+fn a_run_is_not_resumed_from_a_shell_with_another_limit() {
+    const TEST: &str = "a_run_is_not_resumed_from_a_shell_with_another_limit";
+    if lacks(TEST, Need::Root) || lacks(TEST, Need::Crun) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let mut run = Running::start(&dunnage, "run start -s crun --rounds 20 --set prestate=primed -o DIR");
+    run.await_event(&["\"cell ends\"", "crun"]);
+    run.signal_with(libc::SIGINT, |id| vec![id.to_owned()]);
+    let low = format!("prlimit --nofile=600:600 {}", env!("CARGO_BIN_EXE_dunnage"));
+    let refused = dunnage.through(&low, "resume DIR");
+    assert_eq!(refused.code, 1, "{refused}");
+    assert!(refused.stderr.contains("what `crun` inherits: ulimit nofile ("), "{refused}");
+    let resumed = dunnage.run("resume DIR");
+    assert_eq!(resumed.code, 0, "{resumed}");
 }
 
 #[test]
