@@ -109,14 +109,18 @@ impl Columns {
     /// The values of a cell and of what it is compared with, by round, with the rounds in which either failed. None if no
     /// round has both values.
     pub fn pairs(&self, against: usize, cell: usize, metric: usize) -> Option<Pairs> {
-        let sides = [against, cell];
-        let [baseline, subject] = sides.map(|side| self.get(side, metric));
+        self.pairs_of([(against, metric), (cell, metric)])
+    }
+
+    /// The same for two metrics, each of a cell, that measure the same.
+    pub fn pairs_of(&self, sides: [(usize, usize); 2]) -> Option<Pairs> {
+        let [baseline, subject] = sides.map(|(cell, metric)| self.get(cell, metric));
         let mut pairs = Pairs::align(baseline, subject)?;
-        if sides.iter().all(|side| !self.has_lost(*side)) {
+        if sides.iter().all(|(cell, _)| !self.has_lost(*cell)) {
             return Some(pairs);
         }
         for round in 0..baseline.len() {
-            let sides = sides.map(|side| self.round(&[side], metric, round));
+            let sides = sides.map(|(cell, metric)| self.round(&[cell], metric, round));
             let place =
                 match sides {
                     [Some(Ok(_)), Some(Err(Some(Side::Above)))]

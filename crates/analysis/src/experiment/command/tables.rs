@@ -4,7 +4,7 @@
 
 use super::super::setting::Setting;
 use super::{NAME, OUTPUTS};
-use crate::stats::{self, Estimate, Pairs, Rng};
+use crate::stats::{self, Estimate, Rng};
 use crate::units::Unit;
 use crate::verdict::table::{Column, ExperimentTable, Item};
 use crate::verdict::{Finding, Verdict, View};
@@ -58,8 +58,7 @@ fn found<'a>(view: &'a View<'_>, (cell, against): (usize, usize), name: &str) ->
 
 /// The median of the paired differences of a metric between two cells that the plan does not compare.
 fn difference(view: &View<'_>, (cell, against): (usize, usize), name: &str) -> Item {
-    let values = |cell| view.columns.get(cell, metric(view, cell, name));
-    match Pairs::align(values(against), values(cell)) {
+    match view.columns.pairs(against, cell, metric(view, cell, name)) {
         Some(pairs) => Item::Interval(pairs.difference(view.plan().level(1))),
         None => Item::Nothing("no round has both values".into()),
     }
