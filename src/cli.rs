@@ -117,7 +117,7 @@ pub enum Command {
   dunnage compare runs/before runs/after
   dunnage compare before after --fail-on slower=5%
 
-With one run on each side, the result applies to these two runs only. With `--fail-on`, the exit code is 3 if a subject is slower, and 1 if that cannot be decided: values are missing, too few or suspect, or the subject is slower in one setting and not in another.")]
+With one run on each side, the result applies to these two runs only. With `--fail-on`, the exit code is 3 if a subject is slower or fails more often, and 1 if that cannot be decided: values are missing, too few or suspect, more than 5 % of a subject's rounds failed, or the subject is slower in one setting and not in another.")]
     Compare(Compare),
     /// Convert another program's measurements into a run: hyperfine JSON, critest benchmark JSON, raw lists and tables, or dunnage's own csv.
     #[command(after_long_help = "Examples:

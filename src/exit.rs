@@ -14,8 +14,8 @@ pub const REGRESSION: i32 = 3;
 pub const NOTHING: i32 = 4;
 /// Interrupted; the samples so far are kept.
 pub const INTERRUPTED: i32 = 5;
-/// Measured, but a subject that you named, or that works here, has no values at all or in one of its settings, or too few
-/// for verdicts.
+/// Measured, but a subject that you named, or that works here, has no values at all, lost more than 5 % of its rounds (at
+/// least two) in one of its settings, or has too few for verdicts.
 pub const INCOMPLETE: i32 = 6;
 
 /// The exit codes, for `--help`.

@@ -13,6 +13,10 @@ use crate::plan::Plan;
 use crate::record::Row;
 use crate::report::text::{clean, escaped, harmless};
 use crate::runner::Event;
+use crate::units::Nanos;
+
+/// A run may take so much longer than foretold before that is said.
+const WORTH_TELLING: Nanos = Nanos::from_millis(10_000);
 
 /// Where events go.
 pub enum Progress {
@@ -124,8 +128,22 @@ fn bar_event(bar: &ProgressBar, told: &mut Told, plan: &Plan, event: &Event<'_>)
                 bar.println(harmless(&line));
             }
         }
-        Event::RoundEnds { .. } => {}
+        Event::RoundEnds { round, .. } => {
+            if let Some(line) = foretold(plan, *round, Nanos::from_seconds(bar.elapsed().as_secs_f64())) {
+                bar.println(line);
+            }
+        }
     }
+}
+
+/// What the whole run will take by its warm-up, if that is far more than was foretold.
+fn foretold(plan: &Plan, round: usize, passed: Nanos) -> Option<String> {
+    let predicted = plan.predicted();
+    let rounds = (plan.warmups + plan.rounds) as i64;
+    let now = Nanos(passed.0 / plan.warmups.max(1) as i64 * rounds);
+    let is_far = now.0 > 3 * predicted.0 / 2 && now.0 - predicted.0 > WORTH_TELLING.0;
+    (round + 1 == plan.warmups && is_far)
+        .then(|| format!("by the warm-up, about {now} in all instead of {predicted}"))
 }
 
 fn line_event(began: &std::time::Instant, told: &mut Told, plan: &Plan, event: &Event<'_>) {
@@ -134,7 +152,10 @@ fn line_event(began: &std::time::Instant, told: &mut Told, plan: &Plan, event: &
         Event::RoundEnds { round, .. } => {
             let passed = began.elapsed().as_secs_f64();
             let line = || format!("{} done after {passed:.0} s", round_name(plan, *round));
-            is_told(plan, *round).then(line)
+            let lines = is_told(plan, *round).then(line).into_iter();
+            let lines =
+                lines.chain(foretold(plan, *round, Nanos::from_seconds(began.elapsed().as_secs_f64())));
+            Some(lines.collect::<Vec<_>>().join("\n")).filter(|lines| !lines.is_empty())
         }
         _ => None,
     };

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use super::show::{self, Output, show};
 use crate::cli::Compare;
-use crate::compare::{self, Comparison, Experiment, Line, Run, sentence};
+use crate::compare::{self, Comparison, Experiment, FailedRounds, Line, Run, sentence};
 use crate::exit::{self, usage};
 use crate::record::{self, Recorded, resumable};
 use crate::report::text::{listed, quoted};
@@ -49,6 +49,19 @@ fn outcome(comparison: &Comparison, fail_on: Option<f64>) -> Result<i32> {
         super::tell(&format!("regression: {}", told(failing)));
         tell_uncorrected(comparison);
         return Ok(exit::REGRESSION);
+    }
+    let failures = |is_meant: fn(&FailedRounds) -> bool| {
+        let meant = comparison.failures().filter(|(.., failed)| is_meant(failed));
+        listed(meant.map(|(one, line, failed)| compare::failures(one, line, failed)), "; ")
+    };
+    let more_often = failures(|failed| failed.verdict.is_worse());
+    if !more_often.is_empty() {
+        super::tell(&format!("regression: {more_often}"));
+        return Ok(exit::REGRESSION);
+    }
+    let too_often = failures(|failed| failed.too_many);
+    if !too_often.is_empty() {
+        bail!("cannot decide `--fail-on`: {too_often}");
     }
     let open = comparison.unanswered();
     if !open.is_empty() {

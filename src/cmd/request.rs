@@ -119,6 +119,7 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
         choose_caches(&experiments, &mut chosen)?;
     }
     let by_hand: Vec<String> = chosen.iter().map(|(key, _)| key.clone()).collect();
+    command::longer_loads(&experiments, quick, &mut chosen);
     if quick {
         choose_quick_values(&experiments, &mut chosen);
     }

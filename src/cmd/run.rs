@@ -20,6 +20,7 @@ use crate::stats::min_rounds;
 use crate::subject::by_cause;
 use crate::sys::clock;
 use crate::units::counted;
+use crate::verdict::lost_too_many;
 
 /// Runs the verb.
 pub fn run(options: &cli::Run) -> Result<i32> {
@@ -174,7 +175,7 @@ fn completeness(recorded: &Recorded) -> i32 {
 }
 
 /// Subjects that were named or found working but gave no value, and those that lost most of their samples and have too few for
-/// verdicts while others have enough. Of the others, settings in which every sample failed.
+/// verdicts while others have enough. Of the others, settings in which too many samples failed.
 fn missing(recorded: &Recorded) -> String {
     let Recorded { plan, series, environment, .. } = recorded;
     let taken = |(cell, series): (&Cell, &Series)| {
@@ -194,7 +195,10 @@ fn missing(recorded: &Recorded) -> String {
             .filter(|row| row.cell == cell)
             .any(|row| matches!(&row.cause, Cause::Failed(failure) if may_be_lost(failure.class)))
     };
-    let whole = |cell: usize| format!("all {} samples of {}", cells[cell].2, plan.named(cell));
+    let whole = |(cell, lost): (usize, usize)| match cells[cell].2 {
+        all if all == lost => format!("all {all} samples of {}", plan.named(cell)),
+        all => format!("{lost} of {all} samples of {}", plan.named(cell)),
+    };
     let told = |name: &String| {
         let own = cells.iter().filter(|(subject, ..)| plan.subjects[*subject].label == *name);
         let (mut all, mut planned, mut lacks) = (0, 0, false);
@@ -202,9 +206,12 @@ fn missing(recorded: &Recorded) -> String {
             (all, planned, lacks) = (all + taken, planned + rounds, lacks || taken < needed);
         }
         let few = 2 * all < planned && lacks && any_has_enough;
-        let lost = |index: &usize| {
-            let (subject, taken, rounds, _) = cells[*index];
-            plan.subjects[subject].label == *name && taken == 0 && rounds > 0 && has_failed(*index)
+        let lost = |index: usize| {
+            let (subject, taken, rounds, _) = cells[index];
+            let is_own = plan.subjects[subject].label == *name;
+            let is_empty = taken == 0 && rounds > 0 && has_failed(index);
+            let lost = if is_empty { Some(rounds) } else { lost_too_many(recorded, index) };
+            lost.filter(|_| is_own).map(|lost| (index, lost))
         };
         match all {
             0 if planned > 0 => vec![format!("all {planned} samples of `{name}`")],
@@ -214,7 +221,7 @@ fn missing(recorded: &Recorded) -> String {
                 None => Vec::new(),
             },
             _ if few => vec![format!("{} of {planned} samples of `{name}`", planned - all)],
-            _ => (0..cells.len()).filter(lost).map(whole).collect(),
+            _ => (0..cells.len()).filter_map(lost).map(whole).collect(),
         }
     };
     let found = (0..plan.subjects.len()).filter(|one| plan.is_original(*one));

@@ -216,8 +216,9 @@ pub fn work_sample(launch: &Launch) -> Result<Sample, Failure> {
     Ok(sample)
 }
 
-/// Adds the report of the work.
+/// Adds the report of the work, which takes precedence over what the launch says under the same name.
 fn add(sample: &mut Sample, done: &Done) {
+    sample.counters.retain(|(name, _)| done.results.iter().all(|(own, _)| own != name.as_ref()));
     sample.counters.extend(done.results.iter().map(|(name, value)| (name.clone().into(), *value)));
     sample.series.extend(done.series.iter().map(|(name, values)| (name.clone().into(), values.clone())));
     let distributions = done.distributions.iter().map(|(name, values)| (name.clone().into(), values.clone()));

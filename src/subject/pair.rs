@@ -107,6 +107,8 @@ pub struct Pair<'a> {
     served: Vec<(End, Server, SocketAddr)>,
     /// The port of a user's program.
     program: Option<u16>,
+    /// How much the program was loaded until it was warm: requests, and how long they took.
+    pub warm_up: Option<(i64, Nanos)>,
     /// What only server and clients know: a published port can be reached by others.
     key: String,
     /// Goes after the containers.
@@ -225,6 +227,7 @@ impl<'a> Pair<'a> {
             server,
             served: Vec::new(),
             program: addition.port,
+            warm_up: None,
             key: key()?,
             network,
             cpus,
@@ -274,6 +277,7 @@ impl<'a> Pair<'a> {
     /// Ends everything that serves.
     fn end_servers(&mut self) -> Result<(), Abort> {
         self.served.clear();
+        self.warm_up = None;
         self.server.ask(&order(&["end"], self.cpus[0], Nanos(0)))?;
         Ok(())
     }

@@ -182,8 +182,18 @@ fn a_launch_during_which_dunnage_was_stopped_does_not_count() {
     let is_second = |line: &String| line.contains("\"round begins\"") && line.contains("\"round\":2");
     events.by_ref().find(is_second).expect("a second round");
     events.by_ref().find(|line| line.contains("\"cell begins\"")).expect("a cell");
-    until("the command runs", || runs(&["sleep", &seconds]));
-    send(&child, libc::SIGSTOP);
+    // Only a command that still runs once dunnage stands still is one that it was launching meanwhile.
+    until("the command runs", || {
+        if !runs(&["sleep", &seconds]) {
+            return false;
+        }
+        send(&child, libc::SIGSTOP);
+        let is_within = runs(&["sleep", &seconds]);
+        if !is_within {
+            send(&child, libc::SIGCONT);
+        }
+        is_within
+    });
     std::thread::sleep(std::time::Duration::from_secs(2));
     send(&child, libc::SIGCONT);
     events.for_each(drop);
@@ -191,5 +201,5 @@ fn a_launch_during_which_dunnage_was_stopped_does_not_count() {
     let recorded = record::load(&dunnage.directory()).expect("a run directory");
     let [row] = &recorded.failures[..] else { panic!("one failure: {:?}", recorded.failures) };
     let why = format!("{:?}", row.cause);
-    assert!(row.round == 2 && why.contains("dunnage itself did not run for "), "{why}");
+    assert!(row.round >= 2 && why.contains("dunnage itself did not run for "), "{why}");
 }

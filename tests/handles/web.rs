@@ -37,6 +37,12 @@ fn a_web_server_is_a_process_of_its_own_and_takes_loads() {
             assert_eq!(done.distributions[0].1.count(), 300);
         }
     }
+    // What the client itself does between an answer and the next request is its CPU time, and a slow server's is not.
+    for (path, computes, is_more) in [("/network", "computes=200000", true), ("/cpu", "computes=0", false)] {
+        let order = ["load", target, path, "2", "1", "200", "0", computes];
+        let answer = client.ask(&work("network", &order)).unwrap();
+        assert_eq!(answer.cpu.0 > 200 * 200_000, is_more, "{path} {}", answer.cpu);
+    }
     // A path with an equals sign is no option.
     let order = ["load", target, "/none?a=b", "1", "1", "5", "0", "status=404"];
     assert_eq!(named(&result(&mut client, &work("network", &order)), "requests"), 5);
@@ -84,7 +90,7 @@ fn serves(subject: &str, port: u16, more: &str) -> (Ran, Vec<(String, f64)>) {
     let mounts = mounts.iter().filter(|path| std::path::Path::new(path).exists());
     let mounts: String = mounts.map(|path| format!("--mount {path}:{path}:ro ")).collect();
     let words = format!(
-        "run http -s {subject} --no-vary --rounds 1 --port {port} {mounts} {more} --set clients=2/4 --set rate=100 \
+        "run http -s {subject} --no-vary --rounds 1 --port {port} {mounts} {more} --set clients=2/4 --set rate=100 --set warm=100ms \
          --set time=50ms -o DIR"
     );
     let command = format!("/usr/bin/perl {} {port}", script.display());

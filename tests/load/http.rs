@@ -37,6 +37,7 @@ fn some(connections: usize, count: u64) -> Load {
         rate: None,
         status: 200,
         body: None,
+        computes: Nanos(0),
     }
 }
 

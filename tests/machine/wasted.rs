@@ -234,13 +234,14 @@ fn a_step_that_is_held_up_shows_in_its_own_piece_and_in_no_other() {
     }
 }
 
-/// The time of each piece between the stamps of a launch: medians, in seconds.
+/// The least time of each piece between the stamps of a launch, in seconds: what else a machine does only adds to it.
 fn between_stamps(recorded: &record::Recorded) -> std::collections::BTreeMap<&'static str, f64> {
     let is_whole = |cell: &dunnage::plan::Cell| cell.setting.get("way") == Some("stamps");
     let cell = recorded.plan.cells.iter().position(is_whole).expect("a launch between stamps");
-    let analysis = analyse(recorded);
+    let values = &recorded.series[cell].values;
     let of = |(metric, name): (usize, &'static str)| {
-        Some((name, analysis.cells[cell].metrics[metric].as_ref()?.median.value))
+        let least = values[metric].iter().copied().filter(|value| !value.is_nan()).reduce(f64::min);
+        least.map(|least| (name, least))
     };
     primitives::pieces().filter_map(of).collect()
 }

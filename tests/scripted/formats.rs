@@ -104,7 +104,7 @@ fn compare_json() {
     let dunnage = Dunnage::new();
     for (name, more) in [("old", ""), ("new", " --tag k=v")] {
         let ran = dunnage.run(&format!(
-            "run start -s a=fake -s b=fake:fail=2 --rounds 12 --seed 7{more} --no-html -o DIR/{name}"
+            "run start -s a=fake -s b=fake:fail=5 --rounds 12 --seed 7{more} --no-html -o DIR/{name}"
         ));
         assert!([0, 6].contains(&ran.code), "{ran}");
     }

@@ -103,6 +103,24 @@ fn price<'a>(run: &Recorded, analysis: &'a Analysis, way: &str, piece: &str) -> 
     analysis.prices.iter().find(|price| price.cell == cell && price.metric == 0).unwrap()
 }
 
+/// A path or piece that fails now and then is not cheaper for it: the price holds wherever these rounds are.
+#[test]
+fn failed_rounds_do_not_make_a_price_smaller() {
+    for (failed, is_known) in [(1, true), (6, false)] {
+        let mut run = planted("idle");
+        let own = cell(&run, "alone", "uts");
+        for round in 0..failed {
+            run.series[own].values.iter_mut().for_each(|column| column[round] = f64::NAN);
+            let cause = Cause::Failed(Failure::new(FailureClass::Crash, "planted"));
+            run.failures.push(FailureRow { cell: own, round: run.plan.warmups + round, cause });
+        }
+        let analysis = analyse(&run);
+        let interval = price(&run, &analysis, "alone", "uts").price.interval.unwrap();
+        assert_eq!(interval.high.is_finite() && interval.low.is_finite(), is_known, "{interval:?}");
+        assert!(interval.contains(PIECE), "{interval:?}");
+    }
+}
+
 /// Makes a cell take this much more, or less, in every round.
 fn add(run: &mut Recorded, way: &str, piece: &str, seconds: f64) {
     let cell = cell(run, way, piece);

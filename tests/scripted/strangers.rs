@@ -18,7 +18,7 @@ const EVIL: &str = "=cmd|' /C x'!A0\u{1b}]0;owned\u{7}\u{1b}[31m\u{9b}2J\u{202e}
 fn hostile(dunnage: &Dunnage) {
     let ran =
         dunnage.run("run start -s a=fake -s b=fake:time=22ms,fail=3 --rounds 12 --seed 7 --tag k=v -o DIR");
-    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.code, 6, "{ran}");
     let label = |label: &Value| match label.as_str() {
         Some("b") => EVIL.into(),
         Some("a (twin)") => format!("@{EVIL} (twin)").into(),

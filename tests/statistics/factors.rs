@@ -22,7 +22,9 @@ fn factorial(rng: &mut Rng, rounds: usize, planted: fn(usize) -> f64) -> Vec<Vec
 fn effects(cells: &[Vec<Option<f64>>], margin: Margin) -> Vec<(usize, Decision)> {
     let cells: Vec<&[Option<f64>]> = cells.iter().map(Vec::as_slice).collect();
     let alpha = Alpha::shared_by(7);
-    (1..8).map(|factors| (factors, effect(&cells, factors, margin, 0.0, alpha).unwrap().decision)).collect()
+    (1..8)
+        .map(|factors| (factors, effect(&cells, 0, factors, margin, 0.0, alpha).unwrap().decision))
+        .collect()
 }
 
 #[test]
@@ -73,7 +75,7 @@ fn an_interaction_that_is_a_matter_of_scale_is_none_as_a_ratio() {
             }
         }
         let cells: Vec<&[Option<f64>]> = cells.iter().map(Vec::as_slice).collect();
-        let found = effect(&cells, 3, share(0.03), 0.0, Alpha::FIVE_PERCENT).unwrap();
+        let found = effect(&cells, 0, 3, share(0.03), 0.0, Alpha::FIVE_PERCENT).unwrap();
         seen += usize::from(found.decision == Decision::More);
         let interval = found.ratio.unwrap().interval.unwrap();
         promised = interval.coverage;

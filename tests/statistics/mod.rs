@@ -7,6 +7,7 @@ mod alarms;
 mod bounds;
 mod coverage;
 mod factors;
+mod failures;
 mod noise;
 mod power;
 mod rounds;

@@ -212,6 +212,9 @@ pub fn decimals(value: f64) -> usize {
 
 /// A number with this many decimals and a real minus sign.
 pub fn number(value: f64, decimals: usize) -> String {
+    if value.is_infinite() {
+        return (if value > 0.0 { "∞" } else { "−∞" }).to_owned();
+    }
     let text = format!("{value:.decimals$}");
     match text.strip_prefix('-') {
         Some(digits) if digits.bytes().any(|digit| digit.is_ascii_digit() && digit != b'0') => {
@@ -226,7 +229,9 @@ pub fn number(value: f64, decimals: usize) -> String {
 /// determines the unit and the decimals: it gets three significant digits. There are more, up to those of the
 /// value, if the interval would otherwise have less than two digits of width.
 pub fn with_interval(unit: Unit, value: f64, interval: Option<(f64, f64)>) -> String {
-    let reach = interval.map_or(0.0, |(low, high)| low.abs().max(high.abs())).max(value.abs());
+    let ends = interval.map_or([value; 2], |(low, high)| [low, high]);
+    let known = ends.into_iter().chain([value]).map(f64::abs).filter(|size| size.is_finite());
+    let reach = known.fold(0.0, f64::max);
     let scale = unit.scale_for(reach);
     let least = decimals(reach / scale.divisor);
     let own = decimals(value / scale.divisor).max(least);

@@ -223,6 +223,9 @@ pub fn parse_percent(text: &str) -> Option<f64> {
 /// A number with three significant digits and no exponent: `0.213`, `5.90`, `21.6`, `1240`.
 pub fn three_digits(value: f64) -> String {
     let size = value.abs();
+    if size.is_infinite() {
+        return (if value > 0.0 { "∞" } else { "-∞" }).to_owned();
+    }
     let decimals = match size {
         0.0 => 0,
         s if s >= 99.95 => 0,

@@ -8,7 +8,7 @@ use crate::experiment::command::ready::EXIT;
 use crate::experiment::command::{NAME, line};
 use crate::experiment::network::http;
 use crate::experiment::service;
-use crate::plan::Chosen;
+use crate::plan::{self, Chosen};
 use crate::plan_file::Typed;
 use crate::variables::{self, Variables};
 
@@ -153,6 +153,17 @@ fn combinations(sweeps: &[String], command: Option<&str>) -> Result<Vec<Vec<Stri
         }
     }
     Ok(all)
+}
+
+/// Loads a user's program for longer than dunnage's server unless the user has chosen how long, so that each load has several of the
+/// pauses that a program makes, such as those of a garbage collector.
+pub fn longer_loads(experiments: &[&'static str], quick: bool, chosen: &mut Vec<Chosen>) {
+    let key = plan::key_of(&http::HTTP, &http::TIME);
+    let is_meant = experiments.contains(&http::NAME) && chosen.iter().any(|(own, _)| own == http::SERVE);
+    if is_meant && chosen.iter().all(|(own, _)| *own != key && own != http::TIME.name) {
+        let lasts = if quick { http::OF_A_PROGRAM_QUICK } else { http::OF_A_PROGRAM };
+        chosen.push((key, vec![lasts.to_owned()]));
+    }
 }
 
 /// Drops `command` and `service` from `all` if there is no command, or no way to see that the service is ready. Naming

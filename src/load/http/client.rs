@@ -18,7 +18,7 @@ use rustix::net::{connect, sockopt};
 use super::{Done, Load, Wrong};
 use crate::http::{Whole, whole};
 use crate::load::{Target, tcp_socket};
-use crate::sys::clock;
+use crate::sys::{clock, raw};
 use crate::units::{Nanos, Stamp};
 
 /// How long a connection rests in a closed loop after it has failed, lest a dead server keeps a CPU busy.
@@ -368,6 +368,8 @@ impl<'a> Client<'a> {
             self.close(index);
         }
         self.release(index, now);
+        let until = raw::thread_cpu() + self.load.computes.0.max(0) as u64;
+        while self.load.computes.0 > 0 && raw::thread_cpu() < until {}
         self.begin(now);
     }
 

@@ -41,6 +41,8 @@ pub struct Load {
     pub status: u16,
     /// The bytes that their bodies must have.
     pub body: Option<usize>,
+    /// How much CPU time each thread spends after an answer, before it goes on.
+    pub computes: Nanos,
 }
 
 /// How a request failed.
@@ -212,6 +214,7 @@ mod tests {
             rate: None,
             status: 200,
             body: None,
+            computes: Nanos(0),
         };
         assert_eq!(check(&sound), Ok(()));
         let wrong = [

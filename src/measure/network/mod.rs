@@ -4,6 +4,7 @@
 pub mod dns;
 pub mod http;
 pub mod latency;
+mod steady;
 pub mod throughput;
 
 use dunnage_analysis::distinct;

@@ -49,7 +49,7 @@ const SAID: &str = "aligned all architecture as attached backend bare batches be
      remove removed resolver returned root root_durability rootless samples seccomp seccomp_filters seccomp_instructions second_took server \
      server_cpu serving session set snapshotter socket spawn start step stop stopped storage store_bypass streams system third_took threads \
      throttled throttled_time trip trips turns uid umask undo undone unknown unpacked up_bytes up_took uptime usage user user_mapping uts vdso \
-     waited warm_up way window wrong";
+     waited warm_up warm_up_requests warm_up_took way window wrong";
 
 /// The words of the names of what is inherited, other than those of limits.
 const INHERITED: &str = "adj allowed cpus nice oom score slack timer ulimit umask";

@@ -45,6 +45,39 @@ fn a_regression_has_an_exit_code_of_its_own() {
     assert_eq!(equal.code, 0, "{equal}");
 }
 
+/// A new build that crashes now and then fails the gate, also where its times are as before.
+#[test]
+fn rounds_that_fail_are_a_regression_or_leave_it_open() {
+    let dunnage = Dunnage::new();
+    for (place, script, code) in
+        [("old", "", 0), ("third", ",fail=3", 6), ("two", ",fail=15", 6), ("one", ",fail=30", 0)]
+    {
+        let ran = dunnage.run(&format!(
+            "run start --set prestate=idle -s a=fake:time=20ms,noise=1{script} --rounds 30 --seed 4 -o DIR-{place}"
+        ));
+        assert_eq!(ran.code, code, "{ran}");
+    }
+    for (old, new, code, words) in [
+        (
+            "old",
+            "third",
+            3,
+            "regression: start of `a` (prestate=idle) fails more often: in 10 of 30 rounds, before in 0 of 30",
+        ),
+        ("old", "two", 1, "cannot decide `--fail-on`: start of `a` (prestate=idle) fails: in 2 of 30 rounds"),
+        (
+            "third",
+            "third",
+            1,
+            "cannot decide `--fail-on`: start of `a` (prestate=idle) fails: in 10 of 30 rounds",
+        ),
+        ("old", "one", 0, "no regression found"),
+    ] {
+        let ran = dunnage.run(&format!("compare DIR-{old} DIR-{new} --fail-on slower"));
+        assert!(ran.code == code && ran.stderr.contains(words), "{old} {new}: {ran}");
+    }
+}
+
 #[test]
 fn silence_is_no_answer_where_nothing_can_be_judged() {
     let few = ("few", "-s a=fake:time=20ms --rounds 2 --seed 9");

@@ -2,6 +2,7 @@
 //! simulations for its guarantees, and the command line with damaged runs of every kind.
 
 mod command;
+mod notices;
 pub mod planted;
 mod promises;
 mod verdicts;

@@ -21,7 +21,7 @@ fn run() -> Dunnage {
         "run start -s a=fake -s b=fake:time=22ms -s c=fake:fail=3 --rounds 3 --seed 7 --tag commit=1a2b3c -o DIR",
     );
     let ran = finished(command.args(["--predict", "start.returned: a < b"]).output().expect("it starts"));
-    assert!(ran.code == 0, "{ran}");
+    assert!(ran.code == 6, "{ran}");
     for file in ["env.json", "samples.jsonl"] {
         change(&dunnage, file, |text| {
             let from = text.find("\"host\"").expect("it names its host") + 6;

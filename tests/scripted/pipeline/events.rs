@@ -8,7 +8,7 @@ use crate::dunnage::Dunnage;
 fn every_round_and_cell_has_its_beginning_and_end() {
     let dunnage = Dunnage::new();
     let ran = dunnage.run("run start -s a=fake -s b=fake:fail=4 --rounds 5 --seed 7 --events json -o DIR");
-    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.code, 6, "{ran}");
     let events: Vec<Value> =
         ran.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let count = |name: &str| events.iter().filter(|event| event["event"] == name).count();

@@ -81,7 +81,7 @@ fn equal_subjects_are_the_same() {
 
 #[test]
 fn failures_are_rows_and_the_other_cells_go_on() {
-    let (recorded, analysis) = analysed(&Dunnage::new(), "-s a=fake -s b=fake:fail=5");
+    let (recorded, analysis) = ended(&Dunnage::new(), "-s a=fake -s b=fake:fail=5", 6);
     let failed = recorded.failures.iter().filter(|row| matches!(row.cause, Cause::Failed(_))).count();
     // Two trials, then three launches in each of 21 rounds; if the first one fails, the second one is
     // skipped.
@@ -167,17 +167,22 @@ fn a_subject_that_failed_in_most_samples_is_exit_code_6_and_its_failure_is_told_
     assert!(told().count() == 2 && told().next_back().unwrap().starts_with("2 times, first in "), "{ran}");
 }
 
+/// More than 5 % of a cell's rounds, and at least two, are too many to lose.
 #[test]
-fn a_comparison_without_a_verdict_says_in_how_many_rounds_both_sides_have_values() {
-    let ran = Dunnage::new().run(
-        "run start -s a=fake:noise=1,time=20ms -s b=fake:noise=1,time=40ms -s c=fake:noise=1,fail=3 --set prestate=idle --rounds 8 -o DIR",
-    );
-    let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    let words = "no verdict on c against a for start: both sides have values in 6 rounds, and this many comparisons need 8";
-    assert!(
-        ran.stdout.starts_with("start on ") && told.contains(": 8 rounds in ") && told.contains(words),
-        "{ran}"
-    );
+fn a_subject_that_failed_in_a_part_of_its_samples_is_exit_code_6() {
+    for (every, code, words) in [(3, 6, "(exit code 6): 10 of 30 samples of `b`"), (30, 0, "crash")] {
+        let ran = Dunnage::new().run(&format!(
+            "run start -s a=fake:time=20ms,noise=0.5 -s b=fake:time=20ms,noise=0.5,fail={every} --set prestate=idle --rounds 30 --seed 1 -o DIR"
+        ));
+        assert_eq!(ran.code, code, "{ran}");
+        assert!(format!("{}{}", ran.stderr, ran.stdout).contains(words), "{ran}");
+        let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            told.contains("b fails more often than a (0 of 30): in 10 of 30 rounds"),
+            code == 6,
+            "{ran}"
+        );
+    }
 }
 
 /// A run without `-s` asks for what works here, which must be complete in the end.
@@ -250,8 +255,8 @@ fn nothing_that_works_is_exit_code_4() {
 fn the_same_seed_gives_the_same_samples() {
     let subjects = "-s a=fake -s b=fake:noise=20,fail=7";
     let [one, two] = [Dunnage::new(), Dunnage::new()];
-    analysed(&one, subjects);
-    analysed(&two, subjects);
+    ended(&one, subjects, 6);
+    ended(&two, subjects, 6);
     let [one, two] = [one, two].map(|dunnage| without_clock(&dunnage.directory()));
     assert!(one == two, "samples differ:\n{one:?}\n{two:?}");
     assert!(one.len() > 20 * 6, "{} lines", one.len());

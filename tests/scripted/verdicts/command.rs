@@ -1,6 +1,7 @@
 //! The analysis of a user's command: its fixed and proportional cost, and the cost of its output path, each
 //! in its own setting.
 
+use dunnage::document::{Extent, Look, shown};
 use dunnage::experiment::Setting;
 use dunnage::plan::{self, Layer, Request};
 use dunnage::record::Recorded;
@@ -8,10 +9,10 @@ use dunnage::report::Report;
 use dunnage::stats::Rng;
 use dunnage::subject::Need;
 use dunnage::verdict::table::Item;
-use dunnage::verdict::{ExperimentTable, analyse};
+use dunnage::verdict::{ExperimentTable, Finding, Kind, analyse};
 
 use super::ROUNDS;
-use crate::scripted::planted::{entry, recorded, request};
+use crate::scripted::planted::{cell_of, entry, recorded, request};
 
 /// A run of commands of one and three seconds, which take this much longer on crun.
 fn run(keys: &[(&str, &[&str])], more: fn(&Setting, f64) -> f64) -> Recorded {
@@ -72,6 +73,54 @@ fn what_a_service_takes_more_is_its_start_and_what_follows() {
             && told.contains("slower than `bare` until the same service is ready; its start accounts for +3"),
         "{told}"
     );
+}
+
+/// Old, a new build that takes this much longer in each round, and old again under another name.
+fn builds(more: impl Fn(usize) -> f64) -> Recorded {
+    let mut subjects = ["old=fake", "new=fake", "same=fake"].map(|name| entry(name, Layer::Engine));
+    subjects.iter_mut().for_each(|entry| entry.offers = Need::ALL.to_vec());
+    let chosen = vec![("cmd".to_owned(), vec!["serve".to_owned()])];
+    let plan = plan::make(Request { chosen, ..request(vec!["command"], subjects.to_vec(), ROUNDS) });
+    let values = |cell: usize| {
+        let is_new = plan.entry(cell).label == "new";
+        let mut rng = Rng::for_stream(37, cell as u64);
+        let mut value = |name: &str, round: usize| match name {
+            "returned" | "command" | "beyond_start" => {
+                1.0 + if is_new { more(round) } else { 0.0 } + 1e-4 * rng.standard_normal()
+            }
+            _ => 0.01 + 1e-5 * rng.standard_normal(),
+        };
+        let metrics = plan.metrics(&plan.cells[cell]).iter();
+        metrics.map(|metric| (0..ROUNDS).map(|round| value(metric.name, round)).collect()).collect()
+    };
+    recorded(plan.clone(), values)
+}
+
+/// What a screen says about one difference rests on one interval, that of its verdict. With four rounds of twenty on the other
+/// side, an interval at 95 % alone would exclude zero, and the one of the family does not.
+#[test]
+fn a_difference_has_one_interval_and_one_verdict_on_a_screen() {
+    for (against, words, kind) in
+        [(4, "cannot be told apart", Kind::Undecided), (0, "slower than `old`", Kind::Slower)]
+    {
+        let run = builds(|round| if round < against { -0.02 } else { 0.07 });
+        let analysis = analyse(&run);
+        let [old, new] = ["old", "new"].map(|label| cell_of(&run, label));
+        let of_pair = |one: &&Finding| (one.cell, one.against, one.metric) == (new, old, 0);
+        let finding = analysis.findings.iter().find(of_pair).unwrap();
+        assert_eq!(finding.kind(), kind);
+        let overhead = analysis.experiment_tables.iter().find(|table| table.name == "overhead").unwrap();
+        let is_new = |row: &&Vec<Item>| row[0] == Item::Text("new".into());
+        let row = overhead.rows.iter().find(is_new).unwrap();
+        assert_eq!(row[1], Item::Interval(finding.difference.unwrap()));
+        assert!(overhead.summary[0].contains(words), "{:?}", overhead.summary);
+        for extent in [Extent::Brief, Extent::Full] {
+            let look = Look { width: 200, extent, ..Look::default() };
+            let text = shown(&Report::of(&run, &analysis), "terminal", &look).unwrap();
+            let told = text.lines().filter(|line| line.contains("`new` is") || line.contains("new is "));
+            assert!(told.clone().all(|line| line.contains("slower") == (kind == Kind::Slower)), "{text}");
+        }
+    }
 }
 
 fn table(run: &Recorded, name: &str) -> Option<ExperimentTable> {

@@ -2,6 +2,7 @@
 //! fires and a near miss in which it does not.
 
 mod command;
+mod failures;
 mod family;
 mod predictions;
 mod sentences;

@@ -172,9 +172,18 @@ fn of_machine(run: &Run<'_>, has_pack: bool) -> Facts {
         let is_shortened = has_pack && name == "kernel_command_line";
         add(meaning, name, Some(if is_shortened { shared_arguments(fact) } else { fact.clone() }));
     }
+    add(Meaning::Other, "other containers running (median of the rounds)", others_running(run));
     add(Meaning::Instrument, "dunnage", Some(environment.dunnage.clone()));
     add(Meaning::Instrument, "probe (SHA-256)", Some(short(&environment.probe)));
     all
+}
+
+/// The number of running containers that were not the run's own, in the middle of its rounds.
+fn others_running(run: &Run<'_>) -> Option<String> {
+    let counted = run.recorded.contexts.iter().skip(run.recorded.plan.warmups).flatten();
+    let mut counts: Vec<u64> = counted.filter_map(|context| context.containers).collect();
+    counts.sort_unstable();
+    counts.get(counts.len() / 2).map(u64::to_string)
 }
 
 fn of_subject(run: &Run<'_>, subject: &Subject, all: &mut Facts) {

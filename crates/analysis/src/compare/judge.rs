@@ -5,7 +5,7 @@
 use super::lines::{InSetting, Line, Measured, NO_VALUE, Ready, Scale, Together};
 use super::{Experiment, Key, Subject};
 use crate::experiment::{self, Weight};
-use crate::stats::{self, Alpha, Estimate, Ruling};
+use crate::stats::{Alpha, Estimate, Ruling};
 use crate::verdict::{Kind, in_parallel};
 
 /// What both sides have of an experiment; none if they share no cell of it.
@@ -23,12 +23,14 @@ pub(super) fn experiment(
     // Each of two runs may have ended at any of its looks.
     let looks = |side: &Vec<Ready<'_>>| if let [one] = &side[..] { one.plan().looks.len().max(1) } else { 1 };
     let alpha = Alpha::shared_by(family * looks(&sides[0]) * looks(&sides[1]));
+    // Failures are a family of their own: where nothing fails, the verdicts lose nothing.
+    let failure_level = Alpha::shared_by(own.iter().map(|(_, keys)| keys.len()).sum());
     let wanted: Vec<(usize, &(&Subject, Vec<&Key>))> =
         (0..about.metrics.len()).flat_map(|metric| own.iter().map(move |one| (metric, one))).collect();
     let mut lines = in_parallel(&wanted, |&(metric, (subject, keys))| {
         let definition = &about.metrics[metric];
         let margin = plan.margin_of(about.name, definition);
-        let measured = Measured { sides, keys, metric, margin, alpha };
+        let measured = Measured { sides, keys, metric, margin, alpha, failure_level };
         let line = measured.line(subject, definition);
         let own = measured.own_move(&line.settings);
         (line, own, keys)
@@ -79,15 +81,16 @@ fn judge(line: &mut Line, metric: &experiment::Metric, controls: &[Line], own: f
     let others: Vec<&Line> = controls.iter().filter(is_other).collect();
     // Without logarithms, the size of the machine's change here is unknown.
     let own = together.log_matters.map_or(0.0, |_| own);
-    let shift = |all: Together| together.log_matters.and(all.log_matters).map(|_| all.decided.shift);
+    let shift =
+        |all: Together| together.log_matters.and(all.log_matters).map(|_| all.decided.over_both.shift);
     let of_controls: Vec<Estimate> = others.iter().filter_map(|control| shift(control.together?)).collect();
     let matters = together.log_matters.unwrap_or(together.matters);
-    let ruling = stats::rule(&together.decided, matters, &of_controls, own);
+    let ruling = together.decided.rule(matters, &of_controls, own);
     for one in &mut line.settings {
         let same = |control: &&Line| control.settings.iter().find(|own| own.text == one.text)?.logarithm;
         let of_controls: Vec<Estimate> =
-            others.iter().filter_map(same).map(|(control, _)| control.shift).collect();
-        one.ruling = one.logarithm.map(|(change, matters)| stats::rule(&change, matters, &of_controls, own));
+            others.iter().filter_map(same).map(|(control, _)| control.over_both.shift).collect();
+        one.ruling = one.logarithm.map(|(change, matters)| change.rule(matters, &of_controls, own));
     }
     let any = |ruling: Ruling| line.settings.iter().any(|one| one.ruling == Some(ruling));
     let (up, down) = (any(Ruling::More), any(Ruling::Less));

@@ -15,9 +15,9 @@ use super::{Key, Run, Subject, keys};
 use crate::experiment::{self, Weight};
 use crate::plan::Plan;
 use crate::stats::paired::RATIO_FLOORS;
-use crate::stats::{self, Alpha, Basis, Between, Estimate, Margin, Ruling, Sample};
+use crate::stats::{self, Alpha, Basis, Between, Estimate, FAR, Margin, Ruling, Sample};
 use crate::text::listed;
-use crate::verdict::{Columns, Kind, Numbers};
+use crate::verdict::{Columns, Kind, Numbers, lost_too_many};
 
 /// A subject in a metric.
 #[derive(Debug, Clone, Serialize)]
@@ -35,6 +35,9 @@ pub struct Line {
     pub name: &'static str,
     /// By setting.
     pub settings: Vec<InSetting>,
+    /// Where rounds failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<FailedRounds>,
     /// Over all settings that have values on both sides.
     pub together: Option<Together>,
     /// The conclusion.
@@ -43,6 +46,21 @@ pub struct Line {
     pub ruling: Option<Ruling>,
     /// Why it must not be believed: the place of the run, the rule and the evidence.
     pub suspect: Option<String>,
+}
+
+/// The failed rounds of one setting, which have the same values in every metric.
+#[derive(Debug, Clone, Serialize)]
+pub struct FailedRounds {
+    /// `key=value;…`, empty if the experiment has no keys.
+    pub setting: String,
+    /// Rounds that failed in the old and in the new runs.
+    pub failed: [usize; 2],
+    /// The rounds that were tried.
+    pub rounds: [usize; 2],
+    /// Whether the new runs were shown to fail more often (`worse`), or less often (`better`); otherwise `undecided`.
+    pub verdict: Kind,
+    /// Whether a run lost more of its rounds than may be: 5 %, and at least two.
+    pub too_many: bool,
 }
 
 /// One setting of a line.
@@ -66,7 +84,25 @@ pub struct InSetting {
     pub(super) ruling: Option<Ruling>,
     /// The shift of the logarithms, and the smallest that matters; none if a value has no logarithm.
     #[serde(skip)]
-    pub(super) logarithm: Option<(Between, f64)>,
+    pub(super) logarithm: Option<(Failing, f64)>,
+}
+
+/// A shift with an interval that holds wherever failed rounds are, and the shifts with all of them at the lowest and at the
+/// highest place, if any failed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Failing {
+    pub over_both: Between,
+    pub extremes: Option<[Between; 2]>,
+}
+
+impl Failing {
+    /// The ruling about it.
+    pub fn rule(&self, matters: f64, controls: &[Estimate], own: f64) -> Ruling {
+        match self.extremes {
+            None => stats::rule(&self.over_both, matters, controls, own),
+            Some(extremes) => stats::rule_at_both(extremes, matters, controls, own),
+        }
+    }
 }
 
 /// Why a cell has no value though its samples were taken and did not fail.
@@ -85,7 +121,7 @@ pub struct Together {
     pub basis: Basis,
     /// The change as it is decided: in logarithms, or in units of what matters.
     #[serde(skip)]
-    pub(super) decided: Between,
+    pub(super) decided: Failing,
     /// The smallest change that matters as a logarithm; none if values have none.
     #[serde(skip)]
     pub(super) log_matters: Option<f64>,
@@ -127,6 +163,23 @@ impl Ready<'_> {
         &self.run.recorded.plan
     }
 
+    /// Whether a cell lost any sample.
+    fn has_lost(&self, key: &Key) -> bool {
+        self.cells.get(key).is_some_and(|cell| self.columns.has_lost(*cell))
+    }
+
+    /// How many rounds of a cell failed, of how many that were tried.
+    pub(super) fn failed(&self, key: &Key) -> (usize, usize) {
+        self.cells.get(key).map_or((0, 0), |cell| self.columns.failed_of(*cell))
+    }
+
+    /// How many rounds a cell lost, if they are too many, of the planned ones.
+    pub(super) fn lost_too_many(&self, key: &Key) -> Option<(usize, usize)> {
+        let cell = *self.cells.get(key)?;
+        let lost = lost_too_many(self.run.recorded, cell)?;
+        Some((lost, self.plan().rounds_of(self.plan().cells[cell].experiment)))
+    }
+
     /// The values of a metric in a cell by complete round.
     fn column(&self, key: &Key, metric: usize) -> &[Option<f64>] {
         self.cells.get(key).map_or(&[], |cell| self.columns.get(*cell, metric))
@@ -158,6 +211,7 @@ pub(super) struct Measured<'a> {
     pub metric: usize,
     pub margin: Margin,
     pub alpha: Alpha,
+    pub failure_level: Alpha,
 }
 
 impl Measured<'_> {
@@ -170,6 +224,7 @@ impl Measured<'_> {
             metric: self.metric,
             name: metric.name,
             together: if decisive { self.together(&settings) } else { None },
+            failures: if self.metric == 0 { self.failures() } else { Vec::new() },
             settings,
             verdict: if decisive { Kind::NoData } else { Kind::Context },
             ruling: None,
@@ -177,27 +232,51 @@ impl Measured<'_> {
         }
     }
 
-    fn in_setting(&self, key: &Key) -> InSetting {
-        let samples = |transform: fn(f64) -> f64| {
-            self.sides.each_ref().map(|side| -> Option<Vec<Sample>> {
-                let one = |run: &Ready<'_>| {
-                    let values = run.column(key, self.metric).iter().flatten().copied();
-                    Sample::new(values.map(transform))
-                };
-                side.iter().map(one).collect()
+    /// The settings in which rounds failed.
+    fn failures(&self) -> Vec<FailedRounds> {
+        let of = |key: &&Key| {
+            let counts = self.sides.each_ref().map(|side| {
+                let all = side.iter().map(|run| run.failed(key));
+                all.fold((0, 0), |(failed, of), one| (failed + one.0, of + one.1))
+            });
+            let mut runs = self.sides.iter().flatten();
+            let too_many = runs.any(|run| run.lost_too_many(key).is_some());
+            let is_shown = stats::more_often_of(counts) <= self.failure_level.get();
+            let [old, new] = counts.map(|(failed, of)| failed as f64 / of.max(1) as f64);
+            let verdict = match (is_shown, new > old) {
+                (true, true) => Kind::Worse,
+                (true, false) => Kind::Better,
+                (false, _) => Kind::Undecided,
+            };
+            let [failed, rounds] = [counts.map(|(failed, _)| failed), counts.map(|(_, rounds)| rounds)];
+            let setting = key.1.to_string();
+            (too_many || failed != [0, 0]).then_some(FailedRounds {
+                setting,
+                failed,
+                rounds,
+                verdict,
+                too_many,
             })
         };
-        let between = |[old, new]: [Option<Vec<Sample>>; 2]| stats::between(&old?, &new?, self.alpha);
-        let plain = samples(|value| value);
-        let medians = plain.each_ref().map(|side| middle(side.as_deref()?));
+        self.keys.iter().filter_map(of).collect()
+    }
+
+    fn in_setting(&self, key: &Key) -> InSetting {
+        let cells = [key];
+        let between =
+            |transform: fn(f64) -> f64| self.between(&cells, &|values: &[f64]| transform(values[0]));
+        let medians = self.sides.each_ref().map(|side| {
+            let samples = side.iter().map(|run| Sample::new(run.column(key, self.metric).iter().flatten()));
+            middle(&samples.collect::<Option<Vec<_>>>()?)
+        });
         let matters = self.margin.at(medians[0].unwrap_or(0.0));
         let mut runs = self.sides.iter().flatten();
         let is_positive =
             runs.all(|run| run.column(key, self.metric).iter().flatten().all(|value| *value > 0.0));
-        let logarithm = if is_positive { between(samples(f64::ln)) } else { None };
-        let numbers = between(plain).map(|found| Numbers {
-            difference: found.shift,
-            ratio: logarithm.filter(|_| self.has_ratio(medians)).map(|found| found.shift.map(f64::exp)),
+        let logarithm = if is_positive { between(f64::ln) } else { None };
+        let numbers = between(|value| value).map(|found| Numbers {
+            difference: found.over_both.shift,
+            ratio: logarithm.filter(|_| self.has_ratio(medians)).map(|one| one.over_both.shift.map(f64::exp)),
             matters,
         });
         let failure = |side: usize| {
@@ -227,10 +306,8 @@ impl Measured<'_> {
         let usable = self.usable(settings);
         let numbers: Vec<&Numbers> = usable.iter().map(|(_, _, numbers)| *numbers).collect();
         let count = usable.len() as f64;
-        let between = |of_round: &dyn Fn(&[f64]) -> f64| {
-            let [old, new] = self.sides.each_ref().map(|side| self.rounds(side, &usable, of_round));
-            stats::between(&old?, &new?, self.alpha)
-        };
+        let keys: Vec<&Key> = usable.iter().map(|(key, ..)| *key).collect();
+        let between = |of_round: &dyn Fn(&[f64]) -> f64| self.between(&keys, of_round);
         let in_margins = || {
             let unit = |(_, one, numbers): &Usable<'_>| -> f64 {
                 let median = one.medians[0].unwrap_or(0.0).abs();
@@ -243,16 +320,17 @@ impl Measured<'_> {
         let shares: Option<Vec<f64>> = usable.iter().map(|(_, one, _)| Some(one.logarithm?.1)).collect();
         let Some(shares) = shares.filter(|all| !all.is_empty()) else {
             let decided = in_margins().filter(|_| !usable.is_empty())?;
-            let (change, basis, scale, log_matters) = (decided.shift, decided.basis, Scale::Margins, None);
+            let Between { shift: change, basis } = decided.over_both;
+            let (scale, log_matters) = (Scale::Margins, None);
             return Some(Together { change, matters, scale, basis, decided, log_matters });
         };
         let decided = between(&mean_logarithm)?;
         let log_matters = shares.iter().sum::<f64>() / count;
         let (scale, change, matters) = match numbers.iter().all(|one| one.ratio.is_some()) {
-            true => (Scale::Ratio, decided.shift.map(f64::exp), log_matters.exp()),
-            false => (Scale::Margins, in_margins()?.shift, matters),
+            true => (Scale::Ratio, decided.over_both.shift.map(f64::exp), log_matters.exp()),
+            false => (Scale::Margins, in_margins()?.over_both.shift, matters),
         };
-        let (basis, log_matters) = (decided.basis, Some(log_matters));
+        let (basis, log_matters) = (decided.over_both.basis, Some(log_matters));
         Some(Together { change, matters, scale, basis, decided, log_matters })
     }
 
@@ -262,28 +340,40 @@ impl Measured<'_> {
         self.keys.iter().zip(settings).filter_map(has_numbers).collect()
     }
 
-    /// One number for each round in which all these cells have a value, run by run.
+    /// The shift of one number for each round in which all these cells have a value or failed.
+    fn between(&self, cells: &[&Key], of_round: &dyn Fn(&[f64]) -> f64) -> Option<Failing> {
+        let at = |places: [Option<f64>; 2]| {
+            let rounds = |side: usize| self.rounds(&self.sides[side], cells, of_round, places[side]);
+            stats::between(&rounds(0)?, &rounds(1)?, self.alpha)
+        };
+        let known = at([None; 2])?;
+        let mut runs = self.sides.iter().flatten();
+        if !runs.any(|run| cells.iter().any(|key| run.has_lost(key))) {
+            return Some(Failing { over_both: known, extremes: None });
+        }
+        let extremes = [at([Some(FAR), Some(-FAR)])?, at([Some(-FAR), Some(FAR)])?];
+        Some(Failing { over_both: stats::over_both(known, extremes), extremes: Some(extremes) })
+    }
+
+    /// One number for each round of these cells, run by run.
     fn rounds(
         &self,
         side: &[Ready<'_>],
-        cells: &[Usable<'_>],
+        cells: &[&Key],
         of_round: &dyn Fn(&[f64]) -> f64,
+        failed: Option<f64>,
     ) -> Option<Vec<Sample>> {
         let of_run = |run: &Ready<'_>| {
-            let columns: Vec<_> = cells.iter().map(|(key, ..)| run.column(key, self.metric)).collect();
-            let rounds = columns.first().map_or(0, |column| column.len());
-            let in_round =
-                |round: usize| columns.iter().map(|column| column[round]).collect::<Option<Vec<f64>>>();
-            let values = (0..rounds).filter_map(|round| Some(of_round(&in_round(round)?)));
-            Sample::new(values.filter(|value| value.is_finite()))
+            let cells: Option<Vec<usize>> = cells.iter().map(|key| run.cells.get(*key).copied()).collect();
+            run.columns.rounds(&cells?, self.metric, of_round, failed)
         };
         side.iter().map(of_run).collect()
     }
 
     /// The largest difference of a run from itself over all settings, on the scale of logarithms.
     pub(super) fn own_move(&self, settings: &[InSetting]) -> f64 {
-        let usable = self.usable(settings);
-        let runs = self.sides.iter().filter_map(|side| self.rounds(side, &usable, &mean_logarithm));
+        let keys: Vec<&Key> = self.usable(settings).iter().map(|(key, ..)| *key).collect();
+        let runs = self.sides.iter().filter_map(|side| self.rounds(side, &keys, &mean_logarithm, None));
         runs.flatten().map(|run| stats::own_move(&run, self.alpha)).fold(0.0, f64::max)
     }
 }

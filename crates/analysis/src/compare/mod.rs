@@ -14,7 +14,7 @@ mod notices;
 
 pub use environment::{Difference, Meaning};
 use lines::Ready;
-pub use lines::{InSetting, Line, Scale, Together};
+pub use lines::{FailedRounds, InSetting, Line, Scale, Together};
 pub(crate) use notices::{in_blocks, scripted};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -272,6 +272,11 @@ impl Comparison {
             _ => true,
         };
         self.judged().filter(|(_, line)| line.verdict.is_worse() && is_large(line)).collect()
+    }
+
+    /// Where rounds failed, with the line of each.
+    pub fn failures(&self) -> impl Iterator<Item = (&Experiment, &Line, &FailedRounds)> {
+        self.lines().flat_map(|(one, line)| line.failures.iter().map(move |failed| (one, line, failed)))
     }
 
     /// The lines that cannot be judged at all, or no longer in some setting, or that are a regression in one

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Difference, Meaning, Run, Subject};
 use crate::distinct;
+use crate::group::in_groups;
 use crate::subject::kinds::FAKE;
 use crate::text::{clean, listed, quoted};
 use crate::verdict::Warning;
@@ -93,20 +94,17 @@ fn of_run(run: &Run<'_>) -> Vec<String> {
     warnings.map(|warning| format!("`{}`: {}", run.place, warning.seen)).collect()
 }
 
-/// What the machine did besides; one sentence for all runs.
-fn disturbed<'a>(runs: impl Iterator<Item = &'a Run<'a>>) -> Option<String> {
+/// What the machine did besides: each run's own words, and runs together only where these are equal.
+fn disturbed<'a>(runs: impl Iterator<Item = &'a Run<'a>>) -> Vec<String> {
     let warned = runs.filter_map(|run| {
         let warning = run.quality.warnings.iter().find(|one| one.kind == "disturbed")?;
-        Some((run.place, &warning.seen))
+        Some((run.place, warning.seen.as_str()))
     });
     // A run may be on both sides.
-    let warned = distinct(warned);
-    let ((place, seen), others) = warned.split_first()?;
-    let likewise = match others {
-        [] => String::new(),
-        _ => format!("; likewise in {}", quoted(others.iter().map(|(place, _)| place))),
-    };
-    Some(format!("`{place}`: {seen}{likewise}"))
+    let groups = in_groups(distinct(warned), |(_, seen)| *seen).into_iter();
+    groups
+        .map(|(seen, alike)| format!("{}: {seen}", quoted(alike.into_iter().map(|(place, _)| place))))
+        .collect()
 }
 
 /// Subjects whose values were not measured.

@@ -9,7 +9,8 @@
 use super::level::Alpha;
 use super::level::min_rounds;
 use super::order::{Estimate, Interval};
-use super::paired::Pairs;
+use super::paired::{FailedRounds, Pairs};
+use super::sample::Sample;
 
 /// The smallest difference that matters for a metric: the larger of the two counts.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -105,11 +106,36 @@ pub struct Comparison {
     pub decision: Decision,
 }
 
-/// Compares two paired series at the level of one comparison.
+/// Compares two paired series at the level of one comparison. A decision holds with the failed rounds at their lowest
+/// and at their highest places, or is none.
 pub fn compare(pairs: &Pairs, margin: Margin, alpha: Alpha) -> Comparison {
     let difference = pairs.difference(alpha);
     let matters = margin.at(pairs.baseline.median());
-    Comparison { difference, matters, decision: decide(&difference, matters) }
+    let decision = decide_with(&pairs.failed, &pairs.differences, &difference, matters);
+    let decision = match decision {
+        Decision::TooFew { need, .. } => Decision::TooFew { have: pairs.differences.count(), need },
+        decided => decided,
+    };
+    Comparison { difference, matters, decision }
+}
+
+/// Decides about the differences of rounds of which some failed, given the estimate over both extremes.
+pub(super) fn decide_with(
+    failed: &FailedRounds,
+    known: &Sample,
+    over_both: &Estimate,
+    matters: f64,
+) -> Decision {
+    if failed.is_none() {
+        return decide(over_both, matters);
+    }
+    let extremes = failed.at_both_extremes(known, over_both.alpha);
+    let [lowest, highest] = extremes.map(|one| decide(&one, matters));
+    if lowest == highest {
+        return lowest;
+    }
+    let smallest_visible = over_both.interval.map_or(f64::INFINITY, |interval| interval.half_width());
+    Decision::Undecided { smallest_visible, new_run: None }
 }
 
 /// Decides about a difference; `matters` is the smallest one that matters, in the same unit. A

@@ -9,12 +9,13 @@
 //! for Experimenters", chapter 5.) Rounds are independent replicates of the whole factorial, so the estimate
 //! is the median of the contrasts with its exact interval; nothing is resampled.
 //!
-//! A round without a value for one combination gives no contrast.
+//! A round without a value for one combination gives no contrast. In one in which a combination failed, the contrast
+//! may be anything, as in `paired`.
 
-use super::decide::{Decision, Margin, decide};
+use super::decide::{Decision, Margin, decide_with};
 use super::level::Alpha;
 use super::order::Estimate;
-use super::paired::RATIO_FLOORS;
+use super::paired::{FailedRounds, RATIO_FLOORS};
 use super::sample::Sample;
 
 /// An effect with everything that its decision is based on.
@@ -33,10 +34,11 @@ pub struct Effect {
 }
 
 /// The effect of the factors whose bits are set in `factors`. `cells` are the values by round of each
-/// combination; bit i of its index means the second level of factor i. `None` if no round is
-/// complete, or the values are not a complete factorial.
+/// combination; bit i of its index means the second level of factor i; in `failed` further rounds a combination failed.
+/// `None` if no round is complete, or the values are not a complete factorial.
 pub fn effect(
     cells: &[&[Option<f64>]],
+    failed: usize,
     factors: usize,
     margin: Margin,
     timer_floor: f64,
@@ -52,7 +54,9 @@ pub fn effect(
         let of_round = |round: &Vec<f64>| contrast(round, factors, scale);
         Sample::new(complete.iter().map(of_round))
     };
-    let difference = Estimate::of_median(&contrasts(|value| value)?, alpha);
+    let failed = FailedRounds { anywhere: failed, ..FailedRounds::default() };
+    let plain = contrasts(|value| value)?;
+    let difference = failed.estimate(&plain, alpha);
     let mean = |round: &Vec<f64>| round.iter().sum::<f64>() / round.len() as f64;
     let middle = Sample::new(complete.iter().map(mean))?.median();
     let moved_by = f64::from(1u32 << (factors.count_ones() - 1));
@@ -60,8 +64,9 @@ pub fn effect(
     let has_ratio =
         middle >= RATIO_FLOORS * timer_floor && complete.iter().flatten().all(|value| *value > 0.0);
     let logs = contrasts(f64::ln).filter(|_| has_ratio);
-    let ratio = logs.map(|logs| Estimate::of_median(&logs, alpha).map(f64::exp));
-    Some(Effect { difference, ratio, matters, decision: decide(&difference, matters) })
+    let ratio = logs.map(|logs| failed.estimate(&logs, alpha).map(f64::exp));
+    let decision = decide_with(&failed, &plain, &difference, matters);
+    Some(Effect { difference, ratio, matters, decision })
 }
 
 /// The contrast of one round.
@@ -83,7 +88,7 @@ mod tests {
     fn planted(factors: usize) -> Effect {
         let cells = [10.0, 14.0, 20.0, 30.0].map(|value| vec![Some(value); 8]);
         let cells: Vec<&[Option<f64>]> = cells.iter().map(Vec::as_slice).collect();
-        effect(&cells, factors, Margin::new(0.0, 0.1).unwrap(), 0.0, Alpha::FIVE_PERCENT).unwrap()
+        effect(&cells, 0, factors, Margin::new(0.0, 0.1).unwrap(), 0.0, Alpha::FIVE_PERCENT).unwrap()
     }
 
     #[test]
@@ -92,6 +97,19 @@ mod tests {
         assert_eq!([1, 2, 3].map(|factors| planted(factors).difference.value), [7.0, 13.0, 6.0]);
         let ratio = planted(3).ratio.unwrap().value;
         assert!((ratio - (30.0 / 20.0) / (14.0 / 10.0)).abs() < 1e-12, "{ratio}");
+    }
+
+    #[test]
+    fn a_decision_holds_with_failed_rounds_at_both_extremes() {
+        let cells = [vec![Some(10.0); 8], vec![Some(14.0); 8]];
+        let cells: Vec<&[Option<f64>]> = cells.iter().map(Vec::as_slice).collect();
+        let found =
+            |failed| effect(&cells, failed, 1, Margin::fixed(0.0, 0.0), 0.0, Alpha::FIVE_PERCENT).unwrap();
+        // Of nine values each end is the second, of eleven too.
+        let ends = |failed| found(failed).difference.interval.map(|ends| (ends.low, ends.high));
+        assert_eq!((ends(1), found(1).decision), (Some((4.0, 4.0)), Decision::More));
+        assert_eq!(ends(3), Some((f64::NEG_INFINITY, f64::INFINITY)));
+        assert!(matches!(found(3).decision, Decision::Undecided { .. }));
     }
 
     #[test]
@@ -106,7 +124,7 @@ mod tests {
         let mut holed = whole.clone();
         holed[4] = None;
         let judge = |cells: &[&[Option<f64>]], factors| {
-            effect(cells, factors, Margin::fixed(0.0, 0.0), 0.0, Alpha::FIVE_PERCENT)
+            effect(cells, 0, factors, Margin::fixed(0.0, 0.0), 0.0, Alpha::FIVE_PERCENT)
         };
         assert_eq!(judge(&[&whole, &holed, &whole, &whole], 1).unwrap().difference.rounds, 8);
         assert_eq!(judge(&[&whole, &whole, &whole], 1), None);
@@ -125,7 +143,7 @@ mod tests {
         let cells: Vec<&[Option<f64>]> = cells.iter().map(Vec::as_slice).collect();
         let found: Vec<f64> = (1..8)
             .map(|factors| {
-                effect(&cells, factors, Margin::fixed(0.0, 0.0), 0.0, Alpha::FIVE_PERCENT)
+                effect(&cells, 0, factors, Margin::fixed(0.0, 0.0), 0.0, Alpha::FIVE_PERCENT)
                     .unwrap()
                     .difference
                     .value

@@ -2,10 +2,12 @@
 //!
 //! A round is a block: what disturbs it disturbs both sides, so the difference is taken inside
 //! each round first, and the estimate is the median of those differences (not the difference of
-//! the medians). A round in which either side is missing gives no pair.
+//! the medians). A round in which either side is missing gives no pair. One in which a side *failed* is not
+//! missing: what it would have shown is unknown, and it may be unknown because it is far from the others. So the
+//! ends of an interval are those that remain when all such rounds are at the lowest and at the highest place.
 
 use super::level::Alpha;
-use super::order::Estimate;
+use super::order::{Estimate, Interval};
 use super::sample::Sample;
 
 /// A ratio is only meaningful if the baseline is at least this many times the timer's resolution.
@@ -20,6 +22,66 @@ pub struct Pairs {
     pub subject: Sample,
     /// Subject minus baseline in the same rounds.
     pub differences: Sample,
+    /// Rounds in which a side failed.
+    pub failed: FailedRounds,
+}
+
+/// Rounds in which a side failed, by where their differences are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FailedRounds {
+    /// Below all others, since the baseline is above any value.
+    pub below: usize,
+    /// Above all others.
+    pub above: usize,
+    /// Anywhere.
+    pub anywhere: usize,
+}
+
+/// Farther from zero than any value: it stands for a failed round. The difference of two such numbers does not overflow.
+pub const FAR: f64 = f64::MAX / 8.0;
+
+/// The end of an interval, or a median: infinite if a failed round is there.
+pub(super) fn open(value: f64) -> f64 {
+    if value.abs() < FAR / 2.0 { value } else { value * f64::INFINITY }
+}
+
+impl FailedRounds {
+    /// Their number.
+    pub fn count(&self) -> usize {
+        self.below + self.above + self.anywhere
+    }
+
+    /// Whether there are none.
+    pub fn is_none(&self) -> bool {
+        self.count() == 0
+    }
+
+    /// The estimate with the rounds that may be anywhere at their lowest place, and at their highest.
+    pub(super) fn at_both_extremes(&self, known: &Sample, alpha: Alpha) -> [Estimate; 2] {
+        [[self.anywhere, 0], [0, self.anywhere]].map(|more| self.with(known, more, alpha))
+    }
+
+    fn with(&self, known: &Sample, [below, above]: [usize; 2], alpha: Alpha) -> Estimate {
+        let far = |count, at| std::iter::repeat_n(at, count);
+        let far = far(self.below + below, -FAR).chain(far(self.above + above, FAR));
+        let all = Sample::new(known.values().iter().copied().chain(far));
+        Estimate::of_median(&all.expect("it is not empty, and all of it is finite"), alpha)
+    }
+
+    /// The median of the differences whose place is known, with an interval that holds wherever the others are. An end
+    /// is infinite if a failed round could be there.
+    pub(super) fn estimate(&self, known: &Sample, alpha: Alpha) -> Estimate {
+        if self.is_none() {
+            return Estimate::of_median(known, alpha);
+        }
+        let [lowest, highest] = self.at_both_extremes(known, alpha);
+        let interval = lowest.interval.zip(highest.interval).map(|(lowest, highest)| Interval {
+            low: open(lowest.low),
+            high: open(highest.high),
+            coverage: lowest.coverage,
+        });
+        Estimate { value: open(self.with(known, [0, 0], alpha).value), interval, ..lowest }
+    }
 }
 
 impl Pairs {
@@ -39,12 +101,13 @@ impl Pairs {
         }
         // The difference of two finite values can overflow.
         let [baseline, subject, differences] = kept.map(Sample::new);
-        Some(Pairs { baseline: baseline?, subject: subject?, differences: differences? })
+        let failed = FailedRounds::default();
+        Some(Pairs { baseline: baseline?, subject: subject?, differences: differences?, failed })
     }
 
     /// The median of the paired differences, in the unit of the values, with its exact interval.
     pub fn difference(&self, alpha: Alpha) -> Estimate {
-        Estimate::of_median(&self.differences, alpha)
+        self.failed.estimate(&self.differences, alpha)
     }
 
     /// The median ratio subject ÷ baseline: the median of the paired log ratios and its exact
@@ -62,10 +125,24 @@ impl Pairs {
         }
         let both = self.baseline.values().iter().zip(self.subject.values());
         let logs: Vec<f64> = both.map(|(baseline, subject)| subject.ln() - baseline.ln()).collect();
-        let ratio = Estimate::of_median(&Sample::new(logs)?, alpha).map(f64::exp);
-        let largest = ratio.interval.map_or(ratio.value, |interval| interval.high);
-        largest.is_finite().then_some(ratio)
+        let logs = self.failed.estimate(&Sample::new(logs)?, alpha);
+        let ratio = logs.map(f64::exp);
+        let is_known = |log: f64| log.exp().is_finite() || log.is_infinite();
+        (is_known(logs.value) && logs.interval.is_none_or(|ends| is_known(ends.high))).then_some(ratio)
     }
+}
+
+/// The two-sided probability that, of the rounds in which only one side failed, it is the same side at least as often
+/// as this, if each is as likely: the exact test of paired shares (McNemar 1947), a sign test.
+pub fn more_often(one: usize, other: usize) -> f64 {
+    let all = one + other;
+    let mut term = -(all as f64) * std::f64::consts::LN_2;
+    let mut tail = 0.0;
+    for count in 0..=one.min(other) {
+        tail += term.exp();
+        term += ((all - count) as f64 / (count + 1) as f64).ln();
+    }
+    (2.0 * tail).min(1.0)
 }
 
 #[cfg(test)]

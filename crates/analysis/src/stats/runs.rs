@@ -15,6 +15,7 @@
 use super::decide::{Decision, NewRun, decide};
 use super::level::Alpha;
 use super::order::{Estimate, Interval};
+use super::paired::open;
 use super::sample::Sample;
 use super::unpaired::{fewest_each, shift};
 
@@ -63,6 +64,26 @@ pub fn between(old: &[Sample], new: &[Sample], alpha: Alpha) -> Option<Between> 
     // Only rounding can put the middle of all runs outside every pair.
     let value = widest.interval.map_or(of_runs.value, |all| of_runs.value.clamp(all.low, all.high));
     Some(Between { shift: Estimate { value, ..widest }, basis: Basis::Pairs })
+}
+
+/// The shift without failed rounds, with an interval that holds wherever those are, from the shifts with all of them at the
+/// lowest and at the highest place.
+pub fn over_both(known: Between, [lowest, highest]: [Between; 2]) -> Between {
+    let ends = lowest.shift.interval.zip(highest.shift.interval);
+    let interval = ends.map(|(low, high)| Interval { low: open(low.low), high: open(high.high), ..low });
+    Between { shift: Estimate { value: open(known.shift.value), interval, ..known.shift }, ..known }
+}
+
+/// Decides about a change in rounds of which some failed, given the shifts with all of them at the lowest and at the highest
+/// place: what holds at both, if anything does.
+pub fn rule_at_both(extremes: [Between; 2], matters: f64, controls: &[Estimate], own: f64) -> Ruling {
+    let [lowest, highest] = extremes.map(|one| rule(&one, matters, controls, own));
+    if std::mem::discriminant(&lowest) == std::mem::discriminant(&highest)
+        && !matches!(lowest, Ruling::Undecided { .. })
+    {
+        return lowest;
+    }
+    Ruling::Undecided { smallest_visible: f64::INFINITY, new_run: None }
 }
 
 /// The absolute difference between the later half of a run and the earlier one; 0 if it is not shown at this

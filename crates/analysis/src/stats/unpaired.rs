@@ -45,6 +45,21 @@ pub fn shift(old: &Sample, new: &Sample, alpha: Alpha) -> Estimate {
     Estimate { value: middle(&all), interval, rounds, alpha }
 }
 
+/// The two-sided probability that shares as far apart as these, each a count of so many, come from samples that are alike:
+/// twice the smaller tail of Fisher's exact test.
+pub fn more_often_of([(one, of_one), (other, of_other)]: [(usize, usize); 2]) -> f64 {
+    let (of_both, both) = (of_one + of_other, one + other);
+    let chosen = |all: usize, few: usize| -> f64 {
+        (0..few).map(|step| ((all - step) as f64 / (step + 1) as f64).ln()).sum()
+    };
+    let probability =
+        |count: usize| (chosen(of_one, count) + chosen(of_other, both - count) - chosen(of_both, both)).exp();
+    let possible = both.saturating_sub(of_other)..=both.min(of_one);
+    let up = possible.clone().filter(|count| *count >= one).map(probability).sum::<f64>();
+    let down = possible.filter(|count| *count <= one).map(probability).sum::<f64>();
+    (2.0 * up.min(down)).min(1.0)
+}
+
 /// The minimum number of values on each side for an interval: the smallest n with 2 ÷ C(2n, n) ≤ alpha. With
 /// one fewer, even the range of all differences would miss the shift too often.
 pub fn fewest_each(alpha: Alpha) -> usize {

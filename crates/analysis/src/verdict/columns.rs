@@ -2,9 +2,10 @@
 
 use crate::experiment::Metric;
 use crate::outcome::FailureClass;
+use crate::plan::Cell;
 use crate::record::{Cause, Recorded};
-use crate::stats::{Estimate, Sample};
-use crate::units::Unit;
+use crate::stats::{Estimate, FAR, Pairs, Sample};
+use crate::units::{Better, Unit};
 
 /// One cell's own values.
 #[derive(Debug, Clone)]
@@ -33,6 +34,40 @@ pub struct MetricSummary {
 /// The values of a run by complete round, with holes where they are missing.
 pub struct Columns {
     by_cell: Vec<Vec<Vec<Option<f64>>>>,
+    /// By cell and complete round, what became of a sample that was not taken.
+    lost: Vec<Vec<Option<Lost>>>,
+    /// By cell, on which side of all values of the first metric one that ended too late is, if it is on one.
+    late: Vec<Option<Side>>,
+}
+
+/// Why a planned sample was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// It did not end in the time allowed.
+    Late,
+    /// It failed in another way.
+    Failed,
+    /// It was not tried, since others had failed before.
+    Skipped,
+}
+
+/// Where a value is that is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Below,
+    Above,
+}
+
+/// On which side of all others a sample is that ended too late: only what is waited for is known to be longer, or slower.
+fn side_of_late(cell: &Cell) -> Option<Side> {
+    let asks = cell.asks();
+    let waited_for =
+        asks.metrics.first().filter(|metric| asks.event.has_one_answer() && metric.unit.is_about_speed())?;
+    match waited_for.better {
+        Better::Less => Some(Side::Above),
+        Better::More => Some(Side::Below),
+        Better::Neither => None,
+    }
 }
 
 impl Columns {
@@ -43,12 +78,123 @@ impl Columns {
             counted.map(|(value, _)| Some(*value).filter(|value| value.is_finite())).collect()
         };
         let by_cell = in_parallel(&run.series, |series| series.values.iter().map(column).collect());
-        Columns { by_cell }
+        let mut places = 0..;
+        let places: Vec<Option<usize>> =
+            complete.iter().map(|complete| complete.then(|| places.next()).flatten()).collect();
+        let rounds = places.iter().flatten().count();
+        let mut lost = vec![Vec::new(); run.plan.cells.len()];
+        for row in &run.failures {
+            let counted = row.round.checked_sub(run.plan.warmups).and_then(|round| *places.get(round)?);
+            let (Some(round), Some(own)) = (counted, lost.get_mut(row.cell)) else { continue };
+            own.resize(rounds, None);
+            own[round] = Some(match &row.cause {
+                Cause::Failed(failure) if failure.class == FailureClass::Timeout => Lost::Late,
+                Cause::Failed(_) => Lost::Failed,
+                Cause::Skipped(_) => Lost::Skipped,
+            });
+        }
+        Columns { by_cell, lost, late: run.plan.cells.iter().map(side_of_late).collect() }
+    }
+
+    /// What became of a cell's sample that was not taken in a complete round.
+    pub(crate) fn lost(&self, cell: usize, round: usize) -> Option<Lost> {
+        *self.lost[cell].get(round)?
+    }
+
+    /// Whether a cell has any value in a complete round.
+    pub(super) fn has_any(&self, cell: usize, round: usize) -> bool {
+        self.by_cell[cell].iter().any(|column| column[round].is_some())
+    }
+
+    /// The values of a cell and of what it is compared with, by round, with the rounds in which either failed. None if no
+    /// round has both values.
+    pub fn pairs(&self, against: usize, cell: usize, metric: usize) -> Option<Pairs> {
+        self.pairs_of([(against, metric), (cell, metric)])
+    }
+
+    /// The same for two metrics, each of a cell, that measure the same.
+    pub fn pairs_of(&self, sides: [(usize, usize); 2]) -> Option<Pairs> {
+        let [baseline, subject] = sides.map(|(cell, metric)| self.get(cell, metric));
+        let mut pairs = Pairs::align(baseline, subject)?;
+        if sides.iter().all(|(cell, _)| !self.has_lost(*cell)) {
+            return Some(pairs);
+        }
+        for round in 0..baseline.len() {
+            let sides = sides.map(|(cell, metric)| self.round(&[cell], metric, round));
+            let place =
+                match sides {
+                    [Some(Ok(_)), Some(Err(Some(Side::Above)))]
+                    | [Some(Err(Some(Side::Below))), Some(Ok(_))] => &mut pairs.failed.above,
+                    [Some(Ok(_)), Some(Err(Some(Side::Below)))]
+                    | [Some(Err(Some(Side::Above))), Some(Ok(_))] => &mut pairs.failed.below,
+                    [Some(one), Some(other)] if one.is_err() || other.is_err() => &mut pairs.failed.anywhere,
+                    _ => continue,
+                };
+            *place += 1;
+        }
+        Some(pairs)
     }
 
     /// The values of a metric in a cell by complete round.
     pub fn get(&self, cell: usize, metric: usize) -> &[Option<f64>] {
         &self.by_cell[cell][metric]
+    }
+
+    /// Whether a cell lost any sample.
+    pub(crate) fn has_lost(&self, cell: usize) -> bool {
+        !self.lost[cell].is_empty()
+    }
+
+    /// How many complete rounds of a cell failed, of those in which it was tried.
+    pub(crate) fn failed_of(&self, cell: usize) -> (usize, usize) {
+        let rounds = 0..self.by_cell[cell].first().map_or(0, Vec::len);
+        let is_failed = |round: &usize| self.lost(cell, *round).is_some_and(|lost| lost != Lost::Skipped);
+        let (failed, taken): (Vec<usize>, Vec<usize>) = rounds.partition(is_failed);
+        let taken = taken.into_iter().filter(|round| self.has_any(cell, *round)).count();
+        (failed.len(), failed.len() + taken)
+    }
+
+    /// What is known of a round in these cells: all their values, or where the round is if samples failed; none if a
+    /// sample without a failure lacks its value.
+    fn round(&self, cells: &[usize], metric: usize, round: usize) -> Option<Result<Vec<f64>, Option<Side>>> {
+        let values: Option<Vec<f64>> = cells.iter().map(|&cell| self.get(cell, metric)[round]).collect();
+        if let Some(values) = values {
+            return Some(Ok(values));
+        }
+        let mut side = None;
+        for (place, &cell) in
+            cells.iter().filter(|cell| self.get(**cell, metric)[round].is_none()).enumerate()
+        {
+            let is_late = self.lost(cell, round)? == Lost::Late && metric == 0;
+            let own = self.late[cell].filter(|_| is_late);
+            side = if place == 0 || side == own { own } else { None };
+        }
+        Some(Err(side))
+    }
+
+    /// The number of rounds in which one of these cells failed.
+    pub(super) fn rounds_in_which_one_failed(&self, cells: &[usize], metric: usize) -> usize {
+        let rounds = 0..cells.first().map_or(0, |cell| self.get(*cell, metric).len());
+        rounds.filter(|round| matches!(self.round(cells, metric, *round), Some(Err(_)))).count()
+    }
+
+    /// One number for each round of these cells; rounds that failed are as far away as they are known to be, others that
+    /// failed are at `failed`, or left out.
+    pub(crate) fn rounds(
+        &self,
+        cells: &[usize],
+        metric: usize,
+        of_round: &dyn Fn(&[f64]) -> f64,
+        failed: Option<f64>,
+    ) -> Option<Sample> {
+        let rounds = 0..cells.first().map_or(0, |cell| self.get(*cell, metric).len());
+        let value = |round| match self.round(cells, metric, round)? {
+            Ok(values) => Some(of_round(&values)).filter(|value| value.is_finite()),
+            Err(Some(Side::Above)) => Some(FAR),
+            Err(Some(Side::Below)) => Some(-FAR),
+            Err(None) => failed,
+        };
+        Sample::new(rounds.filter_map(value))
     }
 
     /// The same without the holes.

@@ -37,9 +37,10 @@ pub(super) fn findings(run: &Recorded, columns: &Columns) -> Vec<FactorFinding> 
                 continue;
             }
             let values: Vec<_> = cells.iter().map(|&cell| columns.get(cell, metric)).collect();
+            let failed = columns.rounds_in_which_one_failed(&cells, metric);
             let margin = plan.margin_of(planned.experiment, definition);
             for factors in factorial.effects() {
-                let effect = stats::effect(&values, factors, margin, timer, alpha);
+                let effect = stats::effect(&values, failed, factors, margin, timer, alpha);
                 let verdict = effect.as_ref().map_or(Verdict::NoData, |effect| effect.decision.into());
                 all.push(FactorFinding { cells: cells.clone(), factors, metric, effect, verdict });
             }

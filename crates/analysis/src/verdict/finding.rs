@@ -9,7 +9,7 @@ use super::kind::Kind;
 use crate::experiment::{Metric, Weight};
 use crate::plan::{Comparison, Plan, Relation, Role};
 use crate::record::Recorded;
-use crate::stats::{self, Decision, Estimate, Pairs};
+use crate::stats::{self, Decision, Estimate};
 use crate::text::clean;
 use crate::units::{Better, Unit};
 
@@ -64,12 +64,20 @@ pub struct Finding {
     pub ratio: Option<Estimate>,
     /// The smallest difference that matters, in the unit of the metric.
     pub matters: Option<f64>,
+    /// Rounds in which either side failed: their values could be anything, or longer than all others.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub failed_rounds: usize,
     /// The conclusion.
     #[serde(flatten)]
     pub verdict: Verdict,
     /// The noise floor of its layers, if a difference was decided that does not exceed it.
     #[serde(rename = "hidden_by_noise_floor")]
     pub noise: Option<f64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Finding {
@@ -189,7 +197,7 @@ pub(super) fn findings(
         let planned = &plan.cells[cell];
         let definition = &plan.metrics(planned)[metric];
         let margin = plan.margin_of(planned.experiment, definition);
-        let pairs = Pairs::align(columns.get(against, metric), columns.get(cell, metric));
+        let pairs = columns.pairs(against, cell, metric);
         let role = plan.comparisons[comparison].relation.role();
         let alpha = plan.alpha_for(planned.experiment, role);
         let compared = pairs.as_ref().map(|pairs| stats::compare(pairs, margin, alpha));
@@ -201,6 +209,7 @@ pub(super) fn findings(
             against,
             metric,
             difference: compared.as_ref().map(|one| one.difference),
+            failed_rounds: pairs.as_ref().map_or(0, |pairs| pairs.failed.count()),
             ratio: pairs.and_then(|pairs| pairs.ratio(timer, alpha)),
             matters: compared.as_ref().map(|one| one.matters),
             verdict: match compared {

@@ -6,6 +6,7 @@
 
 pub mod columns;
 pub mod factors;
+mod failing;
 pub mod finding;
 pub mod kind;
 pub mod noise;
@@ -21,6 +22,7 @@ mod view;
 pub mod warning;
 
 pub use columns::{CellSummary, Columns, MetricSummary, in_parallel};
+pub use failing::{FailureShares, lost_too_many};
 pub use finding::{About, Finding, Numbers, Verdict, sibling};
 pub use kind::Kind;
 pub use noise::Noise;
@@ -48,6 +50,8 @@ pub struct Analysis {
     pub shapes: Vec<Vec<Option<Shape>>>,
     /// Every comparison in every setting and metric.
     pub findings: Vec<Finding>,
+    /// Where a side of a comparison failed: how often each.
+    pub failure_shares: Vec<FailureShares>,
     /// By metric and setting, what twins show.
     pub noise: Vec<Noise>,
     /// The floor's share of each subject's time.
@@ -113,6 +117,7 @@ pub fn analyse(run: &Recorded) -> Analysis {
         rounds: run.complete_rounds(),
         floor_shares: share::floor_shares(run, &columns),
         factors: effects,
+        failure_shares: failing::shares(&run.plan, &columns),
         experiment_tables,
         precision: precision::reached(&run.plan, &columns, &findings),
         sums,

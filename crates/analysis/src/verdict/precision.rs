@@ -47,7 +47,7 @@ fn longer_median(pairs: &Pairs) -> f64 {
 
 /// The precision of a comparison, infinite if it has no interval; none if no round has both values.
 fn share(plan: &Plan, columns: &Columns, (cell, against, metric): Asked) -> Option<f64> {
-    let pairs = Pairs::align(columns.get(against, metric), columns.get(cell, metric))?;
+    let pairs = columns.pairs(against, cell, metric)?;
     let interval = pairs.difference(plan.alpha(plan.cells[cell].experiment)).interval;
     Some(interval.map_or(f64::INFINITY, |interval| interval.half_width() / longer_median(&pairs)))
 }
@@ -57,7 +57,8 @@ pub(super) fn reached(plan: &Plan, columns: &Columns, findings: &[Finding]) -> O
     let share = |asked: Asked| {
         let fits = |one: &Finding| (one.cell, one.against, one.metric) == asked;
         let finding = findings.iter().position(fits)?;
-        let share = share(plan, columns, asked).filter(|share| share.is_finite())?;
+        let share = share(plan, columns, asked)?;
+        findings[finding].difference?.interval?;
         Some(Reached { share, finding })
     };
     let shares = asked(plan).into_iter().filter_map(share);

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::columns::Columns;
 use crate::plan::Plan;
 use crate::record::Recorded;
-use crate::stats::{Estimate, Pairs, Sample};
+use crate::stats::Estimate;
 
 /// The metric that prices are judged by: the first, the time itself.
 pub const JUDGED: usize = 0;
@@ -82,26 +82,21 @@ pub(super) fn all(run: &Recorded, columns: &Columns) -> Vec<Price> {
         };
         for metric in 0..plan.metrics(planned).len() {
             let reference = references[cell];
-            let at = |level, sample: &Sample| Estimate::of_median(sample, level);
-            prices.extend(difference(columns, cell, reference, metric).map(|sample| {
-                let (price, shared) = (at(plan.level(1), &sample), at(shared, &sample));
-                Price { cell, reference, metric, price, shared }
-            }));
+            let at = |level| match reference {
+                Some(reference) => Some(columns.pairs(reference, cell, metric)?.difference(level)),
+                None => Some(Estimate::of_median(&columns.sample(cell, metric)?, level)),
+            };
+            let both = at(plan.level(1)).zip(at(shared));
+            prices.extend(both.map(|(price, shared)| Price { cell, reference, metric, price, shared }));
         }
     }
     prices
 }
 
-/// What a cell costs in each round that has values; none if no round has.
-fn difference(columns: &Columns, cell: usize, reference: Option<usize>, metric: usize) -> Option<Sample> {
-    let Some(reference) = reference else { return columns.sample(cell, metric) };
-    Some(Pairs::align(columns.get(reference, metric), columns.get(cell, metric))?.differences)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Alpha;
+    use crate::stats::{Alpha, Sample};
 
     #[test]
     fn only_an_interval_below_zero_is_below_zero() {

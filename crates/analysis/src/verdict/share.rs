@@ -12,7 +12,7 @@ use super::finding::sibling;
 use crate::experiment::Event;
 use crate::plan::{Entry, Layer};
 use crate::record::Recorded;
-use crate::stats::{Estimate, Pairs};
+use crate::stats::Estimate;
 use crate::subject::Spec;
 
 /// The part of a subject's `returned` that the floor alone needs.
@@ -58,7 +58,7 @@ pub(super) fn floor_shares(run: &Recorded, columns: &Columns) -> Vec<FloorShare>
             });
             (weight.sum::<usize>(), Reverse(plan.is_original(*floor)), *floor)
         })?;
-        let pairs = Pairs::align(columns.get(cell, 0), columns.get(beside, 0))?;
+        let pairs = columns.pairs(cell, beside, 0)?;
         Some(FloorShare { cell, floor, unlike, share: pairs.ratio(timer, plan.level(1))? })
     };
     (0..plan.cells.len()).filter_map(share).collect()

@@ -7,4 +7,4 @@ mod summary;
 mod words;
 
 pub use summary::summary;
-pub use words::sentence;
+pub use words::{failures, sentence};

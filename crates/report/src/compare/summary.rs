@@ -6,7 +6,7 @@ use std::mem::{Discriminant, discriminant};
 use dunnage_analysis::compare::{Comparison, Experiment, Line, Meaning, Scale, Scope};
 use dunnage_analysis::group::in_groups;
 
-use super::words::{change, sentence};
+use super::words::{change, failures, sentence};
 use crate::report::text::{clean, joined};
 use crate::stats::Ruling;
 use crate::units::counted;
@@ -21,6 +21,9 @@ const MANY: usize = 4;
 pub fn summary(comparison: &Comparison) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     all.extend(machine(comparison));
+    let shown =
+        comparison.failures().filter(|(.., failed)| failed.verdict != Kind::Undecided || failed.too_many);
+    all.extend(shown.map(|(experiment, line, failed)| failures(experiment, line, failed)));
     let is_named =
         |kind: &Kind| kind.is_difference() || matches!(kind, Kind::Mixed | Kind::Suspect | Kind::NoData);
     all.extend(Kind::all().filter(is_named).filter_map(|kind| named(comparison, kind)));

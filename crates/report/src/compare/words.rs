@@ -1,8 +1,8 @@
 //! A comparison in sentences, which come from verdicts only. Their scope depends on the number of runs.
 
-use dunnage_analysis::compare::{Experiment, InSetting, Line, Scale, Together};
+use dunnage_analysis::compare::{Experiment, FailedRounds, InSetting, Line, Scale, Together};
 
-use crate::report::text::{clean, estimated, in_percent, number, percent};
+use crate::report::text::{clean, estimated, in_brackets, in_percent, number, percent};
 use crate::stats::{Basis, Estimate, Goal, NewRun, Ruling, fewest_each};
 use crate::units::{Unit, counted};
 use crate::verdict::{HOPELESS, Kind};
@@ -23,6 +23,24 @@ pub fn sentence(experiment: &Experiment, lines: &[&Line]) -> String {
         (None, ..) => format!("cannot be compared: {}", missing(line)),
     };
     clean(&format!("{name} {said}"))
+}
+
+/// How often rounds failed in a setting, without a full stop.
+pub fn failures(experiment: &Experiment, line: &Line, failed: &FailedRounds) -> String {
+    let more = match failed.verdict {
+        Kind::Worse => " more often",
+        Kind::Better => " less often",
+        _ => "",
+    };
+    let ([old, new], [of_old, of_new]) = (failed.failed, failed.rounds);
+    clean(&format!(
+        "{} of `{}`{} fails{more}: in {new} of {} rounds, before in {old} of {}",
+        experiment.name,
+        line.label,
+        in_brackets(&failed.setting),
+        of_new,
+        of_old
+    ))
 }
 
 fn decided(unit: Unit, lines: &[&Line], together: &Together) -> String {
@@ -57,6 +75,9 @@ fn decided(unit: Unit, lines: &[&Line], together: &Together) -> String {
         (Kind::Machine, _) if line.is_control => format!("{moves}: {shown}: the machine changed"),
         (Kind::Machine, _) => format!("{moves}: {shown}; bare or floor does too: the machine changed"),
         (Kind::Mixed, _) => format!("is mixed: {}", in_settings(line, unit)),
+        (_, Some(Ruling::Undecided { smallest_visible, .. })) if smallest_visible.is_infinite() => {
+            format!("is undecided: {shown}; rounds failed that could have shown any change")
+        }
         (_, Some(Ruling::Undecided { .. })) => format!(
             "is undecided: {shown}; smallest visible effect {}; {}",
             bounds(),

@@ -8,7 +8,7 @@ use crate::plan::{Entry, Ladder, Layer, Plan, Relation};
 use crate::report::text::{clean, estimated, in_brackets, listed, percent, with_interval};
 use crate::stats::{Goal, NewRun};
 use crate::subject::inherited::{differences, shown};
-use crate::units::{Better, Unit};
+use crate::units::{Better, Unit, counted};
 use crate::verdict::{Finding, HOPELESS, Verdict};
 
 /// The values of a setting that others of the experiment do not share; all of them if there is no other setting.
@@ -198,6 +198,10 @@ fn predicate_than(finding: &Finding, than: &str) -> String {
     let shown = estimated(unit, &difference);
     let mirrored = || estimated(unit, &difference.map(|value| -value));
     let said = match (&finding.verdict, &finding.about.relation) {
+        (Verdict::Undecided { .. }, _) if finding.failed_rounds > 0 => {
+            let failed = counted(finding.failed_rounds, "round");
+            format!("is undecided: {shown}; {failed} failed and could have shown any difference")
+        }
         (Verdict::More, _) if finding.about.better != Better::Less => format!("has {shown} more{than}"),
         (Verdict::Less, _) if finding.about.better != Better::Less => {
             format!("has {} less{than}", mirrored())

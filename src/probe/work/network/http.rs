@@ -37,6 +37,7 @@ pub fn load(asked: &Asked<'_>, report: &mut Report<'_, '_>) -> Result<(), Failur
         rate: asked.number_of("rate")?,
         status: status.try_into().map_err(|_| malformed("a status", &status.to_string()))?,
         body: asked.number_of("body")?.map(|bytes| bytes as usize),
+        computes: Nanos(asked.number_of("computes")?.unwrap_or_default() as i64),
     };
     let done = asked.bound(|| http::load(&target, &load))?;
     report.result("requests", done.requests as i64);

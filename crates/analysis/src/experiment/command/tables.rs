@@ -4,10 +4,10 @@
 
 use super::super::setting::Setting;
 use super::{NAME, OUTPUTS};
-use crate::stats::{self, Estimate, Pairs, Rng};
+use crate::stats::{self, Estimate, Rng};
 use crate::units::Unit;
-use crate::verdict::View;
 use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::{Finding, Verdict, View};
 
 /// The random stream for resampling.
 const STREAM: u64 = 0x636f_6d6d_616e_6400;
@@ -50,10 +50,15 @@ fn metric(view: &View<'_>, cell: usize, name: &str) -> usize {
     view.metric_index(cell, name).expect("the experiment has this metric")
 }
 
-/// The median of the paired differences of a metric.
+/// The comparison of a subject with the baseline in a metric: its interval is the one that the verdict rests on.
+fn found<'a>(view: &'a View<'_>, (cell, against): (usize, usize), name: &str) -> Option<&'a Finding> {
+    let metric = metric(view, cell, name);
+    view.findings.iter().find(|one| (one.cell, one.against, one.metric) == (cell, against, metric))
+}
+
+/// The median of the paired differences of a metric between two cells that the plan does not compare.
 fn difference(view: &View<'_>, (cell, against): (usize, usize), name: &str) -> Item {
-    let values = |cell| view.columns.get(cell, metric(view, cell, name));
-    match Pairs::align(values(against), values(cell)) {
+    match view.columns.pairs(against, cell, metric(view, cell, name)) {
         Some(pairs) => Item::Interval(pairs.difference(view.plan().level(1))),
         None => Item::Nothing("no round has both values".into()),
     }
@@ -85,6 +90,17 @@ fn compared(label: &str, against: &str, more: Estimate) -> String {
     format!("{label} is {value} [{low}, {high}] {word} than {against}")
 }
 
+/// The same for a comparison that has a verdict.
+fn judged(label: &str, against: &str, finding: &Finding) -> Option<String> {
+    let more = finding.difference?;
+    Some(match &finding.verdict {
+        Verdict::More | Verdict::Less if finding.noise.is_none() => compared(label, against, more),
+        Verdict::Same => format!("{label} and {against} show no difference that matters: {}", told(more)),
+        Verdict::Suspect(_) => return None,
+        _ => format!("{label} and {against} cannot be told apart: {}", told(more)),
+    })
+}
+
 pub(in crate::experiment) fn split(view: &View<'_>, about: &Split<'_>) -> Option<ExperimentTable> {
     let cells = view.beside_baseline(about.experiment);
     let setting_of = |cell: usize| &view.run.plan.cells[cell].setting;
@@ -96,15 +112,15 @@ pub(in crate::experiment) fn split(view: &View<'_>, about: &Split<'_>) -> Option
     columns.extend(about.parts.iter().map(|(title, _)| Column::of_values(title, Unit::Seconds)));
     let row = |&(cell, against): &(usize, usize)| {
         let setting = shows_settings.then(|| Item::Text(setting_of(cell).to_string()));
-        let parts = about.parts.iter().map(|(_, name)| difference(view, (cell, against), name));
+        let part = |name| found(view, (cell, against), name)?.difference.map(Item::Interval);
+        let nothing = || Item::Nothing("no round has both values".into());
+        let parts = about.parts.iter().map(|(_, name)| part(name).unwrap_or_else(nothing));
         [Item::Text(view.label(cell).to_owned())].into_iter().chain(setting).chain(parts).collect()
     };
     let sentence = |&(cell, against): &(usize, usize)| {
-        let value = |part: usize| match difference(view, (cell, against), about.parts[part].1) {
-            Item::Interval(estimate) => Some(estimate),
-            _ => None,
-        };
-        let [all, start, rest] = [value(0)?, value(1)?, value(2)?];
+        let part = |part: usize| found(view, (cell, against), about.parts[part].1);
+        let [whole, start, rest] = [part(0)?, part(1)?, part(2)?];
+        let (all, start, rest) = (whole.difference?, start.difference?, rest.difference?);
         let label = view.label(cell);
         if all.interval.is_none() {
             return Some(format!(
@@ -116,7 +132,7 @@ pub(in crate::experiment) fn split(view: &View<'_>, about: &Split<'_>) -> Option
         let against = format!("`{baseline}` {}", about.what);
         Some(format!(
             "{}; its start accounts for {start}, and {rest} {}",
-            compared(label, &against, all),
+            judged(label, &against, whole)?,
             about.rest
         ))
     };
@@ -126,8 +142,8 @@ pub(in crate::experiment) fn split(view: &View<'_>, about: &Split<'_>) -> Option
     Some(ExperimentTable {
         rows: cells.iter().map(row).collect(),
         notes: vec![
-            "medians of differences within each round, with their 95 % intervals; medians of parts need not add up to the \
-             median of the whole"
+            "medians of differences within each round, with the intervals of the verdicts; medians of parts need not add up to \
+             the median of the whole"
                 .into(),
             about.note.into(),
         ],

@@ -7,14 +7,14 @@
 //! Deliberately absent: TLS, which is computing, and connections that are made for each request, which are in
 //! `net-latency`.
 
-use super::{AROUND, PATH, REQUIRES, inside, is_time, time};
+use super::{AROUND, PATH, REQUIRES, USUAL, inside, is_time, time};
 use crate::experiment::command::{CMD, GIVEN, Wanted};
 use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
 use crate::experiment::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
-use crate::subject::spec::parse_size;
+use crate::subject::spec::{parse_duration, parse_size};
 use crate::units::{Better, Nanos, Unit};
 
 /// Its name.
@@ -23,6 +23,14 @@ pub const NAME: &str = "http";
 /// How long each of the four loads of a sample takes.
 const LASTS: &str = "300ms";
 const QUICK: &str = "50ms";
+/// The same of a user's program.
+pub const OF_A_PROGRAM: &str = "2s";
+/// The same in a quick run.
+pub const OF_A_PROGRAM_QUICK: &str = "500ms";
+/// How long a user's program is loaded after its start before anything counts, at least.
+const WARM: &str = "3s";
+/// How long it is loaded on each path before anything counts, at least.
+pub const ON_A_PATH: Nanos = Nanos::from_millis(1000);
 /// The load before the first one that counts takes this part of it.
 pub const WARM_UP: i64 = 10;
 /// Threads and connections: enough to keep one CPU busy.
@@ -36,9 +44,11 @@ const RATE: &str = "2000";
 /// A rate that is found: half of what the closed loop reaches.
 const AUTO: &str = "auto";
 /// The key of a user's program.
-pub(super) const SERVE: &str = "serve";
+pub const SERVE: &str = "serve";
 /// The size of a file unless another is chosen.
 const FILE: u64 = 64 << 10;
+/// The part of its CPU from which a client has used all of it.
+const WHOLE: f64 = 0.95;
 const MOST_CONNECTIONS: usize = 10_000;
 
 /// A microsecond is less than a user or a server notices of a request.
@@ -103,6 +113,8 @@ pub struct Program {
     pub port: u16,
     /// The path of its requests.
     pub path: &'static str,
+    /// How long it is loaded after its start before anything counts, at least.
+    pub warm: Nanos,
 }
 
 impl Program {
@@ -114,8 +126,12 @@ impl Program {
         let port = setting.get("port").and_then(|port| port.parse().ok());
         let port = port.ok_or("it is not known at which port the command answers (`--port N`)")?;
         let path = setting.get("request").unwrap_or("/");
-        Ok(Some(Program { wanted: Wanted::of_key(SERVE, setting)?, port, path }))
+        Ok(Some(Program { wanted: Wanted::of_key(SERVE, setting)?, port, path, warm: warm(setting) }))
     }
+}
+
+fn warm(setting: &Setting) -> Nanos {
+    Nanos::from_seconds(parse_duration(setting.get("warm").unwrap_or(WARM)).unwrap_or_default())
 }
 
 /// Seconds of a load for each of its requests.
@@ -124,12 +140,20 @@ fn each(sample: &Sample, took: &str, requests: &str) -> Option<f64> {
     Some(nanos(sample, took)? / count as f64)
 }
 
+/// Whether the client was the limit of a closed loop: it used its whole CPU, so the rate is its own. Little's law cannot show that,
+/// since in a closed loop the latencies of a connection fill the time whether client or server is slow.
+pub fn is_client_bound(client_cpu: f64, took: f64) -> bool {
+    client_cpu >= WHOLE * took
+}
+
 fn request(sample: &Sample) -> Option<f64> {
-    each(sample, "took", "requests")
+    let used = nanos(sample, "client_cpu").zip(nanos(sample, "took"));
+    let is_bound = used.is_some_and(|(cpu, took)| is_client_bound(cpu, took));
+    if is_bound { None } else { each(sample, "took", "requests") }
 }
 
 fn more(sample: &Sample, took: &str, requests: &str) -> Option<f64> {
-    Some(each(sample, took, requests)? - request(sample)?)
+    Some(each(sample, took, requests)? - each(sample, "took", "requests")?)
 }
 
 const fn context(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
@@ -139,10 +163,10 @@ const fn context(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metr
 /// The ways to fail, as counted over all loads of a sample.
 pub const WRONG: [&str; 6] = ["refused", "closed", "timeout", "malformed", "status", "body"];
 
-static METRICS: [Metric; 11] = [
+static METRICS: [Metric; 12] = [
     Metric::by("request", request).of(Unit::Seconds, MARGIN).meaning(
         "the time of a closed loop for each empty request, over all connections: the inverse of `rate`. Client and server \
-         have a CPU each where there are several, so this is the work of the busier one",
+         have a CPU each where there are several; none if the client used its whole CPU, since the time is its own then",
     ),
     Metric::by("rate", |sample| Some(1.0 / request(sample)?))
         .of(Unit::PerSecond, Margin::fixed(0.0, 0.03))
@@ -163,9 +187,14 @@ static METRICS: [Metric; 11] = [
         .meaning("how much longer a request takes in a closed loop that computes 100,000 SHA-256: the CPU's part"),
     context("client_cpu", |sample| each(sample, "client_cpu", "requests"))
         .meaning("CPU time of the client for each empty request in the closed loop, with the kernel's work on its behalf"),
-    context("server_cpu", |sample| each(sample, "server_cpu", "requests")).meaning("the same of the server"),
+    Metric::by("server_cpu", |sample| each(sample, "server_cpu", "requests"))
+        .of(Unit::Seconds, MARGIN)
+        .meaning("the same of the server, which decides where the client is the limit"),
     context("helper_cpu", |sample| each(sample, "helper_cpu", "requests")).meaning(
         "the same of the engine's programs that carry packets: proxies of published ports and networks in user space",
+    ),
+    context("warm_up", |sample| nanos(sample, "warm_up_took")).meaning(
+        "how long a program of your own was loaded after its start until its rate was steady; nothing before counts",
     ),
     Metric::by("failed", |sample| {
         WRONG.iter().map(|name| sample.counter(name)).sum::<Option<i64>>().map(|count| count as f64)
@@ -177,6 +206,11 @@ static METRICS: [Metric; 11] = [
          body; more than a thousandth fail the sample",
     ),
 ];
+
+/// The key of how long a load takes.
+pub const TIME: SettingKey = SettingKey::of("time", &[LASTS])
+    .or(is_time)
+    .meaning("how long each load of a sample takes, such as `300ms` or `5s`; 2s for a program of your own");
 
 static KEYS: [SettingKey; 4] = [
     PATH,
@@ -195,10 +229,10 @@ static KEYS: [SettingKey; 4] = [
             fits(is_rate, "requests a second from 1 to 1000000, or auto")
         })
         .meaning("requests a second in the open loop; `auto` is half of what the closed loop reached"),
-    SettingKey::of("time", &[LASTS]).or(is_time).meaning("how long each load of a sample takes, such as `300ms` or `5s`"),
+    TIME,
 ];
 
-static GUARDED: [SettingKey; 10] = [
+static GUARDED: [SettingKey; 11] = [
     SettingKey { name: SERVE, ..CMD }.meaning(
         "the command of a web service that takes the place of dunnage's, split into words as a shell does it (`--cmd` with `--port`)",
     ),
@@ -227,6 +261,9 @@ static GUARDED: [SettingKey; 10] = [
             fits(is_path, "a path that begins with /")
         })
         .meaning("the path that the command is asked for, `/` by default; its answers must have status 200"),
+    SettingKey::of("warm", &[])
+        .or(is_time)
+        .meaning("how long the command is loaded after its start before anything counts, at least; `3s` by default"),
     SettingKey::of("file", &[])
         .or(|value| {
             let is_size = parse_size(value).is_some_and(|bytes| (1..=1 << 30).contains(&bytes));
@@ -252,8 +289,14 @@ pub static HTTP: Experiment = Experiment {
     quick_values: |key| if key.name == "time" { &[QUICK] } else { key.values },
     reference: inside,
     together: true,
-    // Four loads and the warm-up.
-    cost: |setting, _| AROUND + AROUND + Nanos(time(setting).0 * (4 * WARM_UP + 1) / WARM_UP),
+    // Four loads and the warm-up; with a program of the user's two, after it was loaded once on a few paths and on each.
+    cost: |setting, _| {
+        let loads = match setting.get(SERVE) {
+            Some(_) => Nanos(time(setting).0 * 2 + ON_A_PATH.0 + warm(setting).0 / USUAL.len() as i64),
+            None => Nanos(time(setting).0 * (4 * WARM_UP + 1) / WARM_UP),
+        };
+        AROUND + AROUND + loads
+    },
     ..Experiment::of(NAME, "what does a network path add to a web service?", Need::Network, &METRICS)
 };
 
@@ -270,6 +313,7 @@ mod tests {
             ("file_requests", 1_000),
             ("file_took", 500_000_000),
             ("server_cpu", 400_000_000),
+            ("client_cpu", 470_000_000),
             ("refused", 1),
             ("closed", 2),
             ("timeout", 0),
@@ -291,6 +335,17 @@ mod tests {
         near("file", 450e-6);
         near("server_cpu", 40e-6);
         near("failed", 3.0);
+        let busy = Sample {
+            counters: sample
+                .counters
+                .iter()
+                .map(|(name, value)| (name.clone(), if name == "client_cpu" { 480_000_000 } else { *value }))
+                .collect(),
+            ..sample.clone()
+        };
+        let value_of = |name: &str| METRICS.iter().find(|one| one.name == name).unwrap().value(&busy);
+        assert_eq!((value_of("request"), value_of("rate")), (None, None));
+        assert!(value_of("file").is_some() && value_of("server_cpu").is_some());
         assert_eq!((value("hashing"), value("helper_cpu")), (None, None));
     }
 

@@ -7,9 +7,9 @@ use crate::plan::Layer;
 use crate::subject::Path;
 use crate::text::{estimated, listed, percent};
 use crate::units::Unit;
-use crate::verdict::View;
 use crate::verdict::price::JUDGED;
 use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::{Price, View};
 
 /// What the table of an experiment shows.
 struct Shown {
@@ -246,7 +246,8 @@ fn summary(shown: &Shown, view: &View<'_>, cells: &[usize]) -> Vec<String> {
     };
     let mut all: Vec<String> = (0..plan.subjects.len()).filter_map(of_subject).collect();
     all.extend(priced.iter().flat_map(|(cell, price)| beside_work(view, *cell, price.price.value)));
-    let highs = priced.iter().map(|(_, price)| price.price.interval.map(|interval| interval.high));
+    let high = |price: &Price| price.price.interval.map(|interval| interval.high);
+    let highs = priced.iter().map(|(_, price)| high(price).filter(|high| high.is_finite()));
     let most = highs.collect::<Option<Vec<f64>>>().unwrap_or_default().into_iter().fold(0.0, f64::max);
     let share =
         cells.first().map_or(0.0, |cell| plan.margin_of(shown.name, view.metric(*cell, JUDGED)).parts().1);

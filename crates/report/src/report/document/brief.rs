@@ -345,6 +345,7 @@ fn answers(report: &Report, experiment: &Experiment, has_table: bool) -> Vec<(us
         _ => false,
     };
     let rank = |one: &Sentence| match one.topic {
+        Topic::Failures => 0,
         Topic::Choice if is_choice(one) => 0,
         Topic::Cost if !has_one_answer => 0,
         Topic::Cost if !has_table => 1,

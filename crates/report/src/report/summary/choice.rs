@@ -85,6 +85,9 @@ impl<'a> One<'a> {
     }
 
     fn in_one(&self, setting: &'a Setting, own: &[&'a Finding]) -> Option<Choice<'a>> {
+        // A subject without any value is not among those to choose from.
+        let own: &[&Finding] =
+            &own.iter().copied().filter(|one| one.verdict != Verdict::NoData).collect::<Vec<_>>();
         let all: BTreeSet<usize> = own.iter().flat_map(|finding| self.ends(finding)).collect();
         let direct = own.iter().filter_map(|finding| Decided::of(finding)).filter_map(|one| {
             let [subject, against] = self.ends(one.finding);

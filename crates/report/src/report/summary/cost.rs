@@ -61,6 +61,10 @@ impl<'a> One<'a> {
             }
             let low = more.iter().map(|one| one.interval.low).fold(f64::INFINITY, f64::min);
             let high = more.iter().map(|one| one.interval.high).fold(f64::NEG_INFINITY, f64::max);
+            // Where rounds timed out, no length is known on which it has no effect.
+            if high.is_infinite() {
+                continue;
+            }
             let told = |end: f64| format!("{} ({})", Unit::Seconds.format(end / share), a(layer));
             always.push(told(low));
             never.push(told(high));

@@ -6,6 +6,7 @@
 
 mod choice;
 mod cost;
+mod failing;
 mod meaning;
 mod open;
 mod otherwise;
@@ -44,6 +45,8 @@ pub struct Sentence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Topic {
+    /// Which of two fails more often.
+    Failures,
     /// What a layer costs.
     Cost,
     /// When that matters.
@@ -136,7 +139,7 @@ impl<'a> One<'a> {
     }
 
     fn all(&self) -> Vec<Sentence> {
-        let mut all = Vec::new();
+        let mut all = self.failing();
         for layer in self.above_the_baseline() {
             all.extend(if self.is_a_cost() { self.costs(layer) } else { self.ranks(layer) });
         }

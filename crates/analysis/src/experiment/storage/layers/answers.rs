@@ -147,8 +147,8 @@ impl<'a> Cells<'a> {
 
 /// The values of both sides in the same rounds.
 fn pairs(view: &View<'_>, (cell, metric): Value, (against, than): Value) -> Option<Pairs> {
-    let own = view.columns.get(cell, view.metric_index(cell, metric)?);
-    Pairs::align(view.columns.get(against, view.metric_index(against, than)?), own)
+    let sides = [(against, view.metric_index(against, than)?), (cell, view.metric_index(cell, metric)?)];
+    view.columns.pairs_of(sides)
 }
 
 /// The answers of these subjects.

@@ -1,0 +1,42 @@
+//! Which subjects fail more often than others.
+
+use super::{One, Sentence, Topic};
+use crate::distinct;
+use crate::report::text::joined;
+use crate::units::counted;
+use crate::verdict::{FailureShares, Finding};
+
+impl<'a> One<'a> {
+    /// A sentence for each cell that was shown to fail more often than others.
+    pub(super) fn failing(&self) -> Vec<Sentence> {
+        let finding = |shares: &FailureShares| {
+            let fits = |one: &&&Finding| {
+                one.comparison == shares.comparison && shares.cells == [one.cell, one.against]
+            };
+            self.findings.iter().find(fits).copied()
+        };
+        let shown = self.analysis.failure_shares.iter();
+        let shown = shown.filter_map(|shares| Some((shares.more_often?, shares, finding(shares)?)));
+        let shown: Vec<(usize, &FailureShares, &'a Finding)> = shown.collect();
+        let of_cell = |cell: usize| {
+            let own: Vec<_> = shown.iter().filter(|(more, ..)| *more == cell).collect();
+            let side = |shares: &FailureShares| usize::from(shares.cells[1] == cell);
+            let others = own.iter().map(|(_, shares, _)| {
+                let other = 1 - side(shares);
+                let label = self.label(self.plan.cells[shares.cells[other]].subject);
+                format!("{label} ({} of {})", shares.failed[other], shares.rounds)
+            });
+            let others = joined(&others.collect::<Vec<_>>(), "and");
+            let (_, first, finding) = own[0];
+            let text = format!(
+                "{}{} fails more often than {others}: in {} of {}",
+                self.label(self.plan.cells[cell].subject),
+                self.in_setting(self.setting_of(finding)),
+                first.failed[side(first)],
+                counted(first.rounds, "round"),
+            );
+            self.sentence(Topic::Failures, text, own.iter().map(|(.., finding)| *finding).collect())
+        };
+        distinct(shown.iter().map(|(cell, ..)| *cell)).into_iter().map(of_cell).collect()
+    }
+}
