@@ -23,9 +23,9 @@ fn measures(test: &str, runtime: &str, need: Need) {
         &format!("{USER} {}", program.display()),
         &format!("run start exec lifecycle -s bare -s {runtime} --rounds 4 --set prestate=primed -o DIR"),
     );
-    assert_eq!(ran.code, 0, "{ran}");
-    assert!(!ran.stderr.contains("not available"), "{ran}");
     let run = record::load(&dunnage.directory()).expect("a run directory");
+    assert!(ran.code == 0 || ran.code == 6 && run.failures.len() > 1, "{ran}");
+    assert!(!ran.stderr.contains("not available"), "{ran}");
     // Now and then crun 1.8 cannot enter a user's container: `setns(pid=…, CLONE_NEWUSER): Operation not permitted`.
     let is_known = |row: &FailureRow| match &row.cause {
         Cause::Failed(failure) => {

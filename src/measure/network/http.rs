@@ -23,6 +23,8 @@ use crate::units::Nanos;
 const FAILED: f64 = 0.001;
 /// Of the requests that are due in an open loop, how many must be answered within its time, for it to be one.
 const REACHED: f64 = 0.98;
+/// What an open loop gives.
+const OPEN: [&str; 3] = ["p50", "p99", "p999"];
 /// Longer than any request waits for its answer.
 const PATIENCE: Nanos = Nanos::from_millis(10_000);
 
@@ -178,6 +180,13 @@ fn at_a_rate(
 ) -> Result<(), Abort> {
     let rate = rate(setting, reached);
     sample.counters.push(("asked_rate".into(), rate as i64));
+    if rate as f64 > reached {
+        // The loads before tell already that waiting would have no end, and requests would time out.
+        let reason =
+            format!("{rate} requests a second were asked for, and a closed loop reached {reached:.0}");
+        sample.missing.extend(OPEN.map(|name| (name.into(), reason.clone())));
+        return Ok(());
+    }
     options.push(format!("rate={rate}"));
     let lasts = time(setting);
     let (done, _) = load(pair, path, clients(setting), lasts, &options)?;
@@ -186,7 +195,7 @@ fn at_a_rate(
     if own < REACHED * rate as f64 {
         let reason =
             format!("of {rate} requests a second {own:.0} were answered, so waiting would have no end");
-        sample.missing.extend(["p50", "p99", "p999"].map(|name| (name.into(), reason.clone())));
+        sample.missing.extend(OPEN.map(|name| (name.into(), reason.clone())));
         return Ok(());
     }
     let latency = done.distributions.into_iter().filter(|(name, _)| name == "latency");
