@@ -140,7 +140,7 @@ fn take(pair: &mut Pair<'_>, setting: &Setting) -> Result<Sample, Abort> {
     let used = [("client_cpu", client_cpu), ("server_cpu", server_cpu)];
     sample.counters.extend(used.map(|(name, cpu)| (name.into(), cpu.0)));
     let took = Nanos(result(&closed, "took")?);
-    if is_client_bound(client_cpu.0 as f64, took.0 as f64) {
+    if program.is_some() && is_client_bound(client_cpu.0 as f64, took.0 as f64) {
         let reason = format!(
             "the client used {client_cpu} of its CPU in {took}, so it was the limit, and not the server or path"
         );
