@@ -2,6 +2,7 @@
 //! progress.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use anyhow::Result;
 
@@ -48,7 +49,7 @@ pub enum Ending {
     Interrupted,
 }
 
-/// How often in a row a subject may time out before it is skipped, and a cell: each time costs up to a minute.
+/// In how many ways a subject may time out before it is skipped, and how often in a row a cell: each time costs up to a minute.
 const MOST_TIMEOUTS: usize = 2;
 
 /// How late dunnage may wake up before a sample is discarded. A busy machine wakes it within tens of milliseconds.
@@ -95,12 +96,32 @@ impl Past {
     }
 }
 
+/// What timed out of a subject as a whole since something of it last did not, of cells that share a container, by the first of them:
+/// one path or one slow answer that is in the way of nothing else is not the subject's fault.
+#[derive(Debug, Clone, Default)]
+struct Late(BTreeSet<usize>);
+
+impl Late {
+    /// Counts the cells of a container, of which so many were tried and so many timed out.
+    fn count(&mut self, group: &[usize], tried: usize, late: usize) {
+        match (tried, late) {
+            (0, _) => {}
+            _ if tried == late => self.0.extend(group.iter().min()),
+            _ => self.0.clear(),
+        }
+    }
+
+    /// Whether the subject is not tried again.
+    fn is_hopeless(&self) -> bool {
+        self.0.len() >= MOST_TIMEOUTS
+    }
+}
+
 /// The outcomes of subjects and cells so far. What is skipped stays so in every part of a run.
 #[derive(Debug, Default)]
 pub struct Tried {
-    /// By subject, how often in a row all that shares a container timed out: one path that is in the way of nothing else is not the
-    /// subject's fault.
-    subjects_late: Vec<usize>,
+    /// By subject.
+    subjects_late: Vec<Late>,
     /// By cell, how often it timed out in a row.
     cells_late: Vec<usize>,
     /// By cell.
@@ -119,7 +140,7 @@ pub fn run(
 ) -> Result<Ending> {
     let Tried { subjects_late, cells_late, pasts } = tried;
     let host = bare::peer(&run.place);
-    subjects_late.resize(subjects.len(), 0);
+    subjects_late.resize(subjects.len(), Late::default());
     cells_late.resize(plan.cells.len(), 0);
     pasts.resize(plan.cells.len(), Past::None);
     for round in first..plan.warmups + plan.rounds {
@@ -132,7 +153,7 @@ pub fn run(
             let asked = asked.map(|cell| (cell.experiment, &cell.setting));
             let number = plan.cells[group[0]].subject;
             let subject = subjects[number].as_mut();
-            let is_skipped = subjects_late[number] >= MOST_TIMEOUTS;
+            let is_skipped = subjects_late[number].is_hopeless();
             let (mut tried, mut late) = (0, 0);
             let mut sitting = Sitting::of(subject, asked, (&host, run));
             for (&cell, position) in group.iter().zip(&mut places) {
@@ -174,11 +195,7 @@ pub fn run(
                     return Ok(Ending::Interrupted);
                 }
             }
-            subjects_late[number] = match (tried, late) {
-                (0, _) => subjects_late[number],
-                _ if tried == late => subjects_late[number] + 1,
-                _ => 0,
-            };
+            subjects_late[number].count(group, tried, late);
         }
         listen(&Event::RoundEnds { round, context: context() })?;
     }
@@ -217,6 +234,22 @@ mod tests {
             };
             past.and(&outcome)
         })
+    }
+
+    #[test]
+    fn one_part_that_always_times_out_does_not_take_the_others_along() {
+        let mut late = Late::default();
+        // The slow part is the last of one round and the first of the next.
+        for (group, tried, timed_out) in
+            [(&[2, 3][..], 2, 1), (&[0, 1], 2, 2), (&[1, 0], 2, 2), (&[0, 1], 0, 0)]
+        {
+            late.count(group, tried, timed_out);
+            assert!(!late.is_hopeless());
+        }
+        late.count(&[3, 2], 2, 2);
+        assert!(late.is_hopeless());
+        late.count(&[3, 2], 2, 1);
+        assert!(!late.is_hopeless());
     }
 
     #[test]

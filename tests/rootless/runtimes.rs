@@ -1,6 +1,7 @@
 //! Runtimes that an ordinary user starts, in a user namespace and without a cgroup of their own.
 
 use dunnage::record::{self, Cause, FailureRow};
+use dunnage::verdict::lost_too_many;
 
 use crate::dunnage::Dunnage;
 use crate::left;
@@ -23,9 +24,10 @@ fn measures(test: &str, runtime: &str, need: Need) {
         &format!("{USER} {}", program.display()),
         &format!("run start exec lifecycle -s bare -s {runtime} --rounds 4 --set prestate=primed -o DIR"),
     );
-    assert_eq!(ran.code, 0, "{ran}");
-    assert!(!ran.stderr.contains("not available"), "{ran}");
     let run = record::load(&dunnage.directory()).expect("a run directory");
+    let is_short = (0..run.plan.cells.len()).any(|cell| lost_too_many(&run, cell).is_some());
+    assert_eq!(ran.code, if is_short { 6 } else { 0 }, "{ran}");
+    assert!(!ran.stderr.contains("not available"), "{ran}");
     // Now and then crun 1.8 cannot enter a user's container: `setns(pid=…, CLONE_NEWUSER): Operation not permitted`.
     let is_known = |row: &FailureRow| match &row.cause {
         Cause::Failed(failure) => {

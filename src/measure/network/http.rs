@@ -23,6 +23,8 @@ use crate::units::Nanos;
 const FAILED: f64 = 0.001;
 /// Of the requests that are due in an open loop, how many must be answered within its time, for it to be one.
 const REACHED: f64 = 0.98;
+/// What an open loop gives.
+const OPEN: [&str; 3] = ["p50", "p99", "p999"];
 /// Longer than any request waits for its answer.
 const PATIENCE: Nanos = Nanos::from_millis(10_000);
 
@@ -138,7 +140,7 @@ fn take(pair: &mut Pair<'_>, setting: &Setting) -> Result<Sample, Abort> {
     let used = [("client_cpu", client_cpu), ("server_cpu", server_cpu)];
     sample.counters.extend(used.map(|(name, cpu)| (name.into(), cpu.0)));
     let took = Nanos(result(&closed, "took")?);
-    if is_client_bound(client_cpu.0 as f64, took.0 as f64) {
+    if program.is_some() && is_client_bound(client_cpu.0 as f64, took.0 as f64) {
         let reason = format!(
             "the client used {client_cpu} of its CPU in {took}, so it was the limit, and not the server or path"
         );
@@ -178,6 +180,13 @@ fn at_a_rate(
 ) -> Result<(), Abort> {
     let rate = rate(setting, reached);
     sample.counters.push(("asked_rate".into(), rate as i64));
+    if rate as f64 > reached {
+        // The loads before tell already that waiting would have no end, and requests would time out.
+        let reason =
+            format!("{rate} requests a second were asked for, and a closed loop reached {reached:.0}");
+        sample.missing.extend(OPEN.map(|name| (name.into(), reason.clone())));
+        return Ok(());
+    }
     options.push(format!("rate={rate}"));
     let lasts = time(setting);
     let (done, _) = load(pair, path, clients(setting), lasts, &options)?;
@@ -186,7 +195,7 @@ fn at_a_rate(
     if own < REACHED * rate as f64 {
         let reason =
             format!("of {rate} requests a second {own:.0} were answered, so waiting would have no end");
-        sample.missing.extend(["p50", "p99", "p999"].map(|name| (name.into(), reason.clone())));
+        sample.missing.extend(OPEN.map(|name| (name.into(), reason.clone())));
         return Ok(());
     }
     let latency = done.distributions.into_iter().filter(|(name, _)| name == "latency");
