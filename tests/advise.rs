@@ -93,10 +93,10 @@ fn number(value: &Value) -> f64 {
 /// What must be true of a load of one thread without a limit that wants as many CPUs in any six seconds or more.
 fn plausible(advice: &Value, wants: std::ops::Range<f64>) {
     let usage = &advice["usage"];
-    let quantiles = ["p50", "p95", "p99", "max"].map(|name| number(&usage[name]));
-    assert!(quantiles.is_sorted() && quantiles[3] > 0.0, "{usage}");
+    let quantiles = ["p50", "p95", "max"].map(|name| number(&usage[name]));
+    assert!(quantiles.is_sorted() && quantiles[2] > 0.0, "{usage}");
     // The counter may be a tick late at one end of a window of 100 ms, and not at the other.
-    assert!(quantiles[3] <= 1.12, "{usage}");
+    assert!(quantiles[2] <= 1.12, "{usage}");
     assert!(wants.contains(&number(&usage["mean"])), "{usage}");
     assert_eq!(advice["watched"]["limit"], Value::Null);
     assert_eq!(advice["is_censored"], false);

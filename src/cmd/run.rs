@@ -35,6 +35,7 @@ pub(super) fn measured(options: &cli::Run) -> Result<(Result<Ending>, PathBuf)> 
     record::check_empty(&directory, ", or resume an unfinished run with `dunnage resume`")?;
     let mut session = asked.session(Leftovers::Removed)?;
     trial::of_commands(&mut asked, &mut session)?;
+    trial::of_services(&mut asked, &mut session)?;
     for told in by_cause(&session.found.unavailable) {
         super::tell(&format!("not available: {}: {}", told.names, told.reason.trim()));
         for remedy in told.remedies {

@@ -6,6 +6,8 @@ use dunnage_analysis::distinct;
 
 use super::request::Asked;
 use crate::exit::stopped_early;
+use crate::experiment::network::{http, time};
+use crate::experiment::setting::SettingKey;
 use crate::measure;
 use crate::outcome::Abort;
 use crate::plan::{self, Entry, Request, Rounds};
@@ -20,6 +22,46 @@ const LONGEST: Nanos = Nanos::from_millis(1_800_000);
 const PATIENCE: i64 = 4;
 /// What a command needs to work.
 const REMEDY: &str = "use a command that exists in every subject's image and exits with status 0, or gets ready within `--timeout`";
+
+/// Loads a service of the user in the first subject in which it answers, and chooses clients and the rate of requests by that,
+/// for all subjects: connections that wait for each other make every load as long as all of them.
+pub(super) fn of_services(asked: &mut Asked, session: &mut Session) -> Result<()> {
+    let is_free = |key: &SettingKey| {
+        let long = plan::key_of(&http::HTTP, key);
+        asked.request.chosen.iter().all(|(own, _)| *own != long && own != key.name)
+    };
+    let free: Vec<&SettingKey> =
+        [&http::OF_CLIENTS, &http::OF_RATE].into_iter().filter(|key| is_free(key)).collect();
+    let subjects = session.found.entries.clone();
+    if free.is_empty()
+        || subjects.is_empty()
+        || asked.request.chosen.iter().all(|(own, _)| own != http::SERVE)
+    {
+        return Ok(());
+    }
+    let plan = plan::make(Request { subjects, rounds: Rounds::Fixed(1), ..asked.request.clone() });
+    for (index, entry) in session.found.entries.iter().enumerate() {
+        let is_its = |cell: &&plan::Cell| cell.subject == index && cell.experiment == http::NAME;
+        let Some(cell) = plan.cells.iter().find(is_its) else { continue };
+        super::tell(&format!("trying the service in {}", entry.label));
+        let setting = http::of_a_trial(&cell.setting);
+        match measure::once(http::NAME, session.subjects[index].as_mut(), &setting, &session.run) {
+            Ok(sample) => {
+                let number = |name| sample.counter(name).filter(|count| *count > 0).map(|count| count as f64);
+                let Some((requests, took)) = number("requests").zip(number("took")) else { continue };
+                let (clients, rate) = http::fitting(requests / took * 1e9, time(&cell.setting));
+                for key in free {
+                    let value = if key.name == http::OF_CLIENTS.name { &clients } else { &rate };
+                    asked.request.chosen.push((plan::key_of(&http::HTTP, key), vec![value.clone()]));
+                }
+                return Ok(());
+            }
+            Err(Abort::Failed(_)) => {}
+            Err(Abort::Interrupted) => return Err(stopped_early()),
+        }
+    }
+    Ok(())
+}
 
 /// Tries the experiments whose duration only a trial can show.
 pub(super) fn of_commands(asked: &mut Asked, session: &mut Session) -> Result<()> {

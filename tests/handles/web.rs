@@ -80,23 +80,60 @@ while (my $client = $server->accept) {
 }
 "#;
 
+/// A web server of one thread that computes for so many seconds before each answer, and for 2 ms more before its first answers.
+const COMPUTES: &str = r#"
+use IO::Socket::INET;
+use IO::Select;
+use Time::HiRes 'time';
+my ($port, $cold, $work) = @ARGV;
+my $server = IO::Socket::INET->new(LocalPort => $port, Listen => 50, ReuseAddr => 1) or die $!;
+my ($all, $answered, %rest) = (IO::Select->new($server), 0);
+while (1) {
+    for my $one ($all->can_read) {
+        if ($one == $server) { $all->add($server->accept); next }
+        unless (sysread $one, $rest{$one}, 65536, length($rest{$one} // '')) {
+            $all->remove($one);
+            delete $rest{$one};
+            next;
+        }
+        while ($rest{$one} =~ s/^.*?\r\n\r\n//s) {
+            my $until = time + $work + ($answered++ < $cold ? 0.002 : 0);
+            1 while time < $until;
+            syswrite $one, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+        }
+    }
+}
+"#;
+
+/// Clients and loads for a program that is warm from its first request on.
+const QUICKLY: &str = "--set clients=2/4 --set rate=100 --set warm=100ms --set time=50ms";
+
 /// The program as a service at this port, for one round. Returns how the run ended, and the requests a second of each
 /// sample with its setting.
 fn serves(subject: &str, port: u16, more: &str) -> (Ran, Vec<(String, f64)>) {
+    let (ran, rates) = serves_by(PROGRAM, "", subject, port, &format!("{more} {QUICKLY}"));
+    (ran, rates.into_iter().filter(|(line, _)| line.contains(",rate,")).collect())
+}
+
+/// A program with these arguments after its port. Returns how the run ended, and each value with its line.
+fn serves_by(
+    program: &str,
+    arguments: &str,
+    subject: &str,
+    port: u16,
+    more: &str,
+) -> (Ran, Vec<(String, f64)>) {
     let (dunnage, place) = (Dunnage::new(), tempfile::tempdir().unwrap());
     let script = place.path().join("serve.pl");
-    std::fs::write(&script, PROGRAM).unwrap();
+    std::fs::write(&script, program).unwrap();
     let mounts = ["/usr", "/lib", "/lib64", &place.path().to_string_lossy()];
     let mounts = mounts.iter().filter(|path| std::path::Path::new(path).exists());
     let mounts: String = mounts.map(|path| format!("--mount {path}:{path}:ro ")).collect();
-    let words = format!(
-        "run http -s {subject} --no-vary --rounds 1 --port {port} {mounts} {more} --set clients=2/4 --set rate=100 --set warm=100ms \
-         --set time=50ms -o DIR"
-    );
-    let command = format!("/usr/bin/perl {} {port}", script.display());
+    let words = format!("run http -s {subject} --no-vary --rounds 1 --port {port} {mounts} {more} -o DIR");
+    let command = format!("/usr/bin/perl {} {port} {arguments}", script.display());
     let ran = finished(dunnage.command(&words).args(["--cmd", &command]).output().unwrap());
     let csv = dunnage.run("report DIR --format csv").stdout;
-    let rates = csv.lines().filter(|line| line.contains(",rate,")).filter_map(|line| {
+    let rates = csv.lines().filter_map(|line| {
         let value = line.split_once(",measured,")?.0.rsplit(',').next()?;
         Some((line.to_owned(), value.parse().ok()?))
     });
@@ -135,6 +172,45 @@ fn a_program_of_the_users_serves_on_every_path() {
             assert!(rates.iter().any(is_it), "{subject} {path}: {rates:?}: {ran}");
         }
     }
+}
+
+/// Its first answers take 2 ms longer, all others far less: what a program does until it is warm is no property of a path.
+#[test]
+fn a_program_that_is_slow_at_first_is_measured_when_it_is_warm() {
+    let port = free_port();
+    let requests = |subject: &str, cold: &str, warm: &str| {
+        let more = format!("--set clients=2/4 --set rate=100 --set warm={warm} --set time=100ms");
+        let (ran, values) = serves_by(COMPUTES, cold, subject, port, &more);
+        let own: Vec<_> = values.into_iter().filter(|(line, _)| line.contains(",request,")).collect();
+        assert!(ran.code == 0 && !own.is_empty(), "{ran}");
+        own
+    };
+    // What an engine adds has no part in it.
+    let all = with_paths("a_program_that_is_slow_at_first_is_measured_when_it_is_warm");
+    for (subject, paths) in all.into_iter().filter(|(one, _)| *one == "floor") {
+        let found = requests(subject, "500 0.0002", "1s");
+        assert!(
+            found.len() >= paths.len() && found.iter().all(|(_, one)| *one < 0.001),
+            "{subject}: {found:?}"
+        );
+    }
+    // What it would be otherwise: a load of a second is over before it is warm.
+    let found = requests("bare", "1500 0.0002", "20ms");
+    assert!(found.iter().all(|(_, one)| *one > 0.002), "{found:?}");
+}
+
+/// Thirty connections would wait for each other for a second in every load.
+#[test]
+fn a_slow_program_is_asked_by_few_and_seldom() {
+    let (ran, values) = serves_by(COMPUTES, "0 0.03", "bare", free_port(), "--set warm=100ms");
+    assert_eq!(ran.code, 0, "{ran}");
+    let of = |metric: &str| values.iter().find(|(line, _)| line.contains(&format!(",{metric},")));
+    let (line, request) = of("request").expect("a value");
+    assert!(*request >= 0.03, "{request}");
+    let clients =
+        line.split("clients=2/").nth(1).and_then(|rest| rest.split(';').next()?.parse::<u32>().ok());
+    assert!(clients.is_some_and(|count| (2..=6).contains(&count)), "{line}");
+    assert!(of("p50").is_some_and(|(_, p50)| *p50 >= 0.03), "{values:?}");
 }
 
 #[test]

@@ -92,6 +92,7 @@ pub fn run(plan: Plan) -> Recorded {
         predecessors: vec![None; plan.rounds],
         treatments: vec![Some(0); plan.rounds],
         samples: Vec::new(),
+        tails: Vec::new(),
     };
     let mut run = Recorded {
         run: "r-7".into(),

@@ -65,6 +65,35 @@ fn as_planted(subject: &str, path: Path) -> f64 {
     }
 }
 
+/// What happens once in a container is paid by the path that is measured first in it.
+#[test]
+fn a_path_that_is_slower_as_the_first_of_its_container_is_told() {
+    let (_, plan) = planned();
+    let told = |run: &Recorded| -> Vec<String> {
+        let warnings = analyse(run).warnings.into_iter().filter(|one| one.kind == "carry-over");
+        warnings.map(|one| one.seen).collect()
+    };
+    let mut run = measured(&plan, as_planted);
+    for round in 0..ROUNDS {
+        for pair in plan.order(plan.warmups + round).windows(2) {
+            run.series[pair[1]].predecessors[round] = Some(pair[0]);
+        }
+    }
+    assert_eq!(told(&run), [""; 0]);
+    for cell in (0..plan.cells.len()).filter(|cell| plan.entry(*cell).label == "docker") {
+        for round in 0..ROUNDS {
+            let before = run.series[cell].predecessors[round];
+            if before.is_none_or(|before| !plan.share(before, cell)) {
+                run.series[cell].values[0][round] += 2e-3;
+            }
+        }
+    }
+    let seen = told(&run);
+    let is_so =
+        |one: &String| one.contains("docker") && one.contains(" right after the start of its container");
+    assert!(!seen.is_empty() && seen.iter().all(is_so), "{seen:?}");
+}
+
 #[test]
 fn subjects_have_the_paths_that_they_can_have_and_the_others_with_a_reason() {
     let (request, plan) = planned();

@@ -48,6 +48,7 @@ pub fn recorded(plan: Plan, mut values: impl FnMut(usize) -> Vec<Vec<f64>>) -> R
         predecessors: vec![None; plan.rounds],
         treatments: vec![Some(0); plan.rounds],
         samples: Vec::new(),
+        tails: Vec::new(),
     };
     Recorded {
         run: "test".into(),

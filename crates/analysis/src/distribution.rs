@@ -10,6 +10,8 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde::{Deserialize, Serialize};
 
+use crate::stats::tail;
+
 /// Values have three digits: those within a thousandth of each other count as equal.
 const DIGITS: u8 = 3;
 /// The longest duration that has its own value, in nanoseconds: 100 s.
@@ -71,6 +73,12 @@ impl Distribution {
         (self.count() > 0).then(|| self.0.value_at_quantile(share))
     }
 
+    /// The values in ascending order, each with how often it was recorded.
+    pub fn counted(&self) -> Box<tail::Counted> {
+        let recorded = self.0.iter_recorded();
+        recorded.map(|one| (one.value_iterated_to(), one.count_at_value())).collect()
+    }
+
     /// The mean of the values; none without values.
     pub fn mean(&self) -> Option<f64> {
         (self.count() > 0).then(|| self.0.mean())
@@ -113,6 +121,9 @@ mod tests {
             let value = back.quantile(share).unwrap() as f64;
             assert!((value / exact - 1.0).abs() < 1.5e-3, "{share}: {value}");
         }
+        let counted = back.counted();
+        assert_eq!(counted.iter().map(|(_, times)| times).sum::<u64>(), 10_000);
+        assert!(counted.windows(2).all(|pair| pair[0].0 < pair[1].0), "{counted:?}");
         assert_eq!(Distribution::of([]).quantile(0.5), None);
         assert_eq!(Distribution::of([u64::MAX]).count(), 1);
     }

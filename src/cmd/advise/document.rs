@@ -108,12 +108,12 @@ impl Findings for Advised {
             .fact("watched", &format!("{seconds}, {readings} readings, one every {every}{missed}{early}"));
         document.fact("limit", &self.in_force());
         let Quantiles { p50, p95, p99, max } = advice.quantiles;
-        let usage = [p50, p95, p99, max, seen.usage.mean()].map(|cpus| format!("{:.3}", cpus.0));
-        let [p50, p95, p99, max, mean] = usage;
+        let [p50, p95, max, mean] = [p50, p95, max, seen.usage.mean()].map(|cpus| format!("{:.3}", cpus.0));
+        let p99 = p99.map_or(String::new(), |cpus| format!("p99 {:.3}, ", cpus.0));
         let window = Quota::USUAL_PERIOD;
         document.fact(
             "usage",
-            &format!("p50 {p50}, p95 {p95}, p99 {p99}, max {max} CPUs in windows of {window}, mean {mean}"),
+            &format!("p50 {p50}, p95 {p95}, {p99}max {max} CPUs in windows of {window}, mean {mean}"),
         );
         if let Some(queued) = seen.queued {
             let limit = if seen.in_force().is_some() { ", which includes the limit" } else { "" };

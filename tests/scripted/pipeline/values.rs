@@ -26,7 +26,7 @@ fn words_follow_the_direction_of_each_metric() {
     // Half as many bytes in a second are slower, as is twice the latency.
     let throughput = found("throughput");
     assert!(throughput.difference.unwrap().value < -4e8, "{throughput:?}");
-    assert_eq!((throughput.kind(), found("latency_p99").kind()), (Kind::Slower, Kind::Slower));
+    assert_eq!((throughput.kind(), found("latency").kind()), (Kind::Slower, Kind::Slower));
     assert_eq!(found("requests").kind(), Kind::Same);
     assert_eq!(
         (&*throughput.about.run, &*throughput.about.host),
@@ -160,4 +160,30 @@ fn health_checks_cost_what_entries_cost_times_their_rate() {
     assert_eq!(other.code, 0, "{other}");
     let refused = dunnage.run("advise probes DIR-start");
     assert!(refused.code == 4 && refused.stderr.contains("dunnage run exec"), "{refused}");
+}
+
+/// Fourteen thousand latencies have a 99.9th percentile, and the thousand of a round have none.
+#[test]
+fn a_tail_is_that_of_all_rounds_together() {
+    let values = |dunnage: &Dunnage, run: &str| {
+        assert_eq!(dunnage.run(run).code, 0);
+        let file: serde_json::Value =
+            serde_json::from_str(&dunnage.run("report DIR --format json").stdout).unwrap();
+        let values = &file["experiments"][0]["settings"][0]["ladders"][0]["cells"][0]["values"];
+        values.as_array().expect("a list").clone()
+    };
+    let of = |values: &[serde_json::Value], metric: &str| {
+        values.iter().find(|one| one["metric"] == metric).map(|one| one["median"].clone())
+    };
+    let dunnage = Dunnage::new();
+    let found = values(&dunnage, RUN);
+    let [median, tail] = ["latency", "latency_p999"].map(|name| of(&found, name).expect(name));
+    let ratio = tail["estimate"].as_f64().unwrap() / median["estimate"].as_f64().unwrap();
+    assert!((1.9..2.2).contains(&ratio), "{median} {tail}");
+    assert_eq!((&tail["low"], &tail["rounds"]), (&serde_json::Value::Null, &14.into()));
+    let csv = dunnage.run("report DIR --format csv").stdout;
+    assert!(csv.contains(",latency,") && !csv.contains(",latency_p999,"), "{csv}");
+    // The near miss: nine thousand have none either.
+    let found = values(&Dunnage::new(), &RUN.replace("--rounds 14", "--rounds 9"));
+    assert!(of(&found, "latency").is_some() && of(&found, "latency_p999").is_none(), "{found:?}");
 }

@@ -6,6 +6,7 @@
 use serde::Serialize;
 
 use super::Cpus;
+use crate::stats::tail::has_tail;
 use crate::units::{Nanos, Stamp};
 
 /// A reading of the counter of a group's CPU time.
@@ -30,8 +31,8 @@ pub struct Quantiles {
     pub p50: Cpus,
     /// 95 %.
     pub p95: Cpus,
-    /// 99 %.
-    pub p99: Cpus,
+    /// 99 %; none with fewer than ten windows beyond it.
+    pub p99: Option<Cpus>,
     /// All of them.
     pub max: Cpus,
 }
@@ -114,6 +115,7 @@ impl Usage {
         let rank = |share: f64| ((windows.len() as f64 * share).ceil() as usize).clamp(1, windows.len()) - 1;
         let max = *windows.last()?;
         let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|share| windows[rank(share)]);
+        let p99 = has_tail(windows.len() as u64, 0.99).then_some(p99);
         Some(Quantiles { p50, p95, p99, max })
     }
 }
@@ -146,9 +148,13 @@ pub(super) mod tests {
             |cpus: Cpus, expected: f64| assert!((cpus.0 - expected).abs() < 1e-9, "{cpus} {expected}");
         close(quantiles.p50, 0.5);
         close(quantiles.p95, 0.95);
-        close(quantiles.p99, 0.99);
+        assert_eq!(quantiles.p99, None);
         close(quantiles.max, 1.0);
         close(usage.mean(), 0.505);
+        // Ten windows of the largest are one in a hundred of a thousand.
+        let usage = every_10_ms((1..=1000).flat_map(|millis| [f64::from(millis) / 100.0; 10]));
+        let quantiles = usage.quantiles(Nanos::from_millis(100)).unwrap();
+        close(quantiles.p99.unwrap(), 0.99);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::setting::{Setting, SettingKey, extended, pairs_in, settings};
 use crate::outcome::Sample;
-use crate::stats::Margin;
+use crate::stats::{Margin, tail};
 use crate::subject::Need;
 use crate::units::{Better, Nanos, Unit};
 
@@ -65,6 +65,8 @@ enum Derive {
     Named(fn(&Sample, &str) -> Option<f64>, &'static str),
     /// The result of this function for the sample.
     By(fn(&Sample) -> Option<f64>),
+    /// The value that this share of all values of this distribution does not exceed, over all samples of a cell.
+    Tail(&'static str, f64),
 }
 
 /// A counter of nanoseconds, in seconds.
@@ -104,6 +106,20 @@ impl Metric {
         Metric::time(name, Derive::By(derive))
     }
 
+    /// The duration that this share of a distribution's values does not exceed, of the values of all rounds together; it
+    /// explains and does not decide.
+    pub(super) const fn tail(name: &'static str, distribution: &'static str, share: f64) -> Metric {
+        Metric::time(name, Derive::Tail(distribution, share)).context()
+    }
+
+    /// Of which distribution it is the tail, over all rounds, and the share of values up to it.
+    pub fn is_tail(&self) -> Option<(&'static str, f64)> {
+        match self.derive {
+            Derive::Tail(distribution, share) => Some((distribution, share)),
+            _ => None,
+        }
+    }
+
     /// The same in another unit, with another smallest difference.
     pub(super) const fn of(self, unit: Unit, margin: Margin) -> Metric {
         Metric { unit, margin, ..self }
@@ -124,13 +140,18 @@ impl Metric {
         Metric { meaning, ..self }
     }
 
-    /// Its value in a sample: as imported if it was, otherwise computed.
+    /// Its value in a sample: as imported if it was, otherwise computed. A tail's is that of the sample's own values, if they
+    /// are enough.
     pub fn value(&self, sample: &Sample) -> Option<f64> {
         let given = sample.given.iter().find(|(name, _)| name == self.name).map(|(_, value)| *value);
         given.or_else(|| match self.derive {
             Derive::Span(from, to) => sample.seconds(from, to),
             Derive::Named(derive, of) => derive(sample, of),
             Derive::By(derive) => derive(sample),
+            Derive::Tail(distribution, share) => {
+                let values = sample.distribution(distribution)?.count();
+                if tail::has_tail(values, share) { sample.quantile(distribution, share) } else { None }
+            }
         })
     }
 }

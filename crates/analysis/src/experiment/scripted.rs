@@ -11,16 +11,19 @@ pub const BYTES: i64 = 1 << 20;
 
 const MARGIN: Margin = Margin::fixed(0.0, 0.03);
 
-static METRICS: [Metric; 3] = [
+static METRICS: [Metric; 4] = [
     Metric::by("throughput", |sample| {
         Some(sample.counter("bytes")? as f64 / sample.seconds("spawn", "returned")?)
     })
     .of(Unit::BytesPerSecond, MARGIN)
     .with(Better::More)
     .meaning("bytes divided by the time until the command returns"),
-    Metric::by("latency_p99", |sample| sample.quantile("latency", 0.99))
+    Metric::by("latency", |sample| sample.quantile("latency", 0.5))
         .of(Unit::Seconds, MARGIN)
-        .meaning("the 99th percentile of the script's latencies"),
+        .meaning("the median of the script's latencies"),
+    Metric::tail("latency_p999", "latency", 0.999)
+        .of(Unit::Seconds, MARGIN)
+        .meaning("their 99.9th percentile, over all rounds"),
     Metric::by("requests", |sample| Some(sample.distribution("latency")?.count() as f64))
         .of(Unit::Count, MARGIN)
         .with(Better::Neither)

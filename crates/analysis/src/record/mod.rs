@@ -6,12 +6,14 @@ pub mod kernel;
 pub mod plan_file;
 pub mod reader;
 mod room;
+mod rows;
 pub mod source;
 pub mod wire;
 
 pub use environment::{
     ComponentFacts, Environment, FilterFacts, IMPORT_RULES, IssueFacts, Order, Origin, SubjectFacts, Timer,
 };
-pub use reader::{Cause, FailureRow, Recorded, Row, Series, read, rows};
+pub use reader::{Cause, FailureRow, Recorded, Series, Tails, read};
+pub use rows::{Row, rows};
 pub use source::{Place, Samples, Source, read_line};
 pub use wire::{ENVIRONMENT, FORMAT, PLAN, RoundContext, SAMPLES};

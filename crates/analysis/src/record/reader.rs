@@ -2,7 +2,6 @@
 //! samples take about a second, so lines are parsed on all CPUs, borrowed from the file's bytes, and reduced
 //! to the values of their metrics at once.
 
-use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -10,7 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::environment::{Environment, Order};
 use super::plan_file;
 use super::room;
-use super::source::{ReadAt, Samples, Source, each_line, read_line};
+use super::source::{ReadAt, Samples, Source, read_line};
 use super::wire::{
     Begin, ENVIRONMENT, FORMAT, HEADER_FORMAT, Header, PLAN, RoundContext, SAMPLES, SampleLine, Stop,
     Treatment,
@@ -18,24 +17,8 @@ use super::wire::{
 use crate::experiment::Experiment;
 use crate::outcome::{Failure, Outcome, Sample};
 use crate::plan::{Cell, Plan};
+use crate::stats::tail::Counted;
 use crate::units::Nanos;
-
-/// One sample with its position in the run, as written and as read.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Row<'a> {
-    /// The cell's index in the plan.
-    pub cell: usize,
-    /// The round, warm-ups first, from 0.
-    pub round: usize,
-    /// Its place in the order of the round, from 0.
-    pub position: usize,
-    /// The cell before it.
-    pub predecessor: Option<usize>,
-    /// When it began, nanoseconds since 1970; set by the writer.
-    pub started: u64,
-    /// What happened to it.
-    pub outcome: Cow<'a, Outcome>,
-}
 
 /// Why a cell has no sample in a round.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,6 +53,25 @@ pub struct Series {
     pub treatments: Vec<Option<usize>>,
     /// Whole samples by round, for experiments whose samples replicate within; empty for all others.
     pub samples: Vec<Option<Sample>>,
+    /// For each distribution of which a metric is the tail, its values by round.
+    pub tails: Vec<Tails>,
+}
+
+/// The values of a distribution in the rounds that count.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tails {
+    /// Its name.
+    pub distribution: &'static str,
+    /// By round; none without a sample.
+    pub rounds: Vec<Option<Box<Counted>>>,
+}
+
+/// The distributions of which an experiment has the tail, each once.
+fn tails_of(experiment: &Experiment) -> Vec<&'static str> {
+    let mut names: Vec<_> =
+        experiment.metrics.iter().filter_map(|metric| Some(metric.is_tail()?.0)).collect();
+    names.dedup();
+    names
 }
 
 /// A run as read.
@@ -138,9 +140,30 @@ enum Item {
         position: usize,
         predecessor: Option<usize>,
         treatment: Option<usize>,
-        whole: Option<Box<Sample>>,
+        more: Option<Box<More>>,
     },
     NotTaken(FailureRow),
+}
+
+/// What is kept of a sample apart from the values of its metrics.
+struct More {
+    /// All of it.
+    whole: Option<Sample>,
+    /// The values of distributions, in the order of the series.
+    tails: Vec<Option<Box<Counted>>>,
+}
+
+impl More {
+    /// None if nothing more is kept of the samples of this experiment.
+    fn of(mut sample: Sample, experiment: &Experiment, names: &[&str]) -> Option<Box<More>> {
+        if names.is_empty() && !experiment.keeps_samples() {
+            return None;
+        }
+        let tails = names.iter().map(|name| Some(sample.distribution(name)?.counted())).collect();
+        // Unpacked, the shortest text of one takes a megabyte.
+        sample.distributions.clear();
+        Some(Box::new(More { whole: experiment.keeps_samples().then_some(sample), tails }))
+    }
 }
 
 /// The content of a part of the file: at most as much as the plan allows, even if the lines are hostile.
@@ -185,6 +208,10 @@ pub fn read(source: &Source) -> Result<Recorded> {
         predecessors: vec![None; counted],
         treatments: vec![None; counted],
         samples: if wanted.keeps_samples() { vec![None; counted] } else { Vec::new() },
+        tails: tails_of(wanted)
+            .into_iter()
+            .map(|distribution| Tails { distribution, rounds: vec![None; counted] })
+            .collect(),
     };
     let mut recorded = Recorded {
         run: header.run,
@@ -370,10 +397,8 @@ fn sample_line(line: &[u8], wanted: &[&'static Experiment], part: &mut Part) -> 
             for (name, why) in std::mem::take(&mut sample.missing) {
                 add_reason(&mut part.missing, &name, why);
             }
-            // Unpacked, the shortest text of one takes a megabyte; what an experiment makes of them are metrics.
-            sample.distributions.clear();
-            let whole = wanted.keeps_samples().then(|| Box::new(sample));
-            Item::Taken { cell, round, position, predecessor, treatment, whole }
+            let more = More::of(sample, wanted, &tails_of(wanted));
+            Item::Taken { cell, round, position, predecessor, treatment, more }
         }
         Outcome::Skipped(reason) => Item::NotTaken(FailureRow { cell, round, cause: Cause::Skipped(reason) }),
         Outcome::Failed(failure) => Item::NotTaken(FailureRow { cell, round, cause: Cause::Failed(failure) }),
@@ -409,7 +434,7 @@ impl Recorded {
                 }
                 self.treatments[number] = facts;
             }
-            Item::Taken { cell, round, position, predecessor, treatment, whole } if round < begun.len() => {
+            Item::Taken { cell, round, position, predecessor, treatment, more } if round < begun.len() => {
                 let Some(counted) = round.checked_sub(self.plan.warmups) else { return };
                 let series = &mut self.series[cell];
                 for (column, value) in series.values.iter_mut().zip(own) {
@@ -418,8 +443,12 @@ impl Recorded {
                 series.positions[counted] = Some(position);
                 series.predecessors[counted] = predecessor;
                 series.treatments[counted] = treatment;
+                let (whole, tails) = more.map_or((None, Vec::new()), |more| (more.whole, more.tails));
                 if let Some(place) = series.samples.get_mut(counted) {
-                    *place = whole.map(|whole| *whole);
+                    *place = whole;
+                }
+                for (place, values) in series.tails.iter_mut().zip(tails) {
+                    place.rounds[counted] = values;
                 }
             }
             Item::NotTaken(row) if row.round < begun.len() && row.cell < self.series.len() => {
@@ -440,6 +469,7 @@ impl Recorded {
             series.predecessors.truncate(rounds);
             series.treatments.truncate(rounds);
             series.samples.truncate(rounds);
+            series.tails.iter_mut().for_each(|one| one.rounds.truncate(rounds));
         }
     }
 
@@ -456,45 +486,7 @@ impl Recorded {
             if let Some(whole) = series.samples.get_mut(counted) {
                 *whole = None;
             }
+            series.tails.iter_mut().for_each(|one| one.rounds[counted] = None);
         }
     }
-}
-
-/// Passes every sample of a run to `visit`, in the order of the file, including warm-ups, without
-/// those of abandoned attempts at a round.
-pub fn rows(source: &Source, visit: &mut dyn FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
-    let context = || format!("cannot read {}", source.name(SAMPLES));
-    let lines = || BufReader::with_capacity(1 << 20, ReadAt::new(&*source.samples, 0));
-    let mut attempts: std::collections::HashMap<usize, usize> = std::collections::HashMap::new();
-    each_line(lines(), &mut |line| {
-        if line.starts_with(b"{\"begin\"")
-            && let Ok(begin) = serde_json::from_slice::<Begin>(line)
-        {
-            *attempts.entry(begin.begin).or_default() += 1;
-        }
-        Ok(())
-    })
-    .with_context(context)?;
-    each_line(lines(), &mut |line| {
-        if line.starts_with(b"{\"begin\"")
-            && let Ok(begin) = serde_json::from_slice::<Begin>(line)
-        {
-            attempts.entry(begin.begin).and_modify(|left| *left -= 1);
-        }
-        if !line.starts_with(b"{\"cell\"") {
-            return Ok(());
-        }
-        let Ok(line) = serde_json::from_slice::<SampleLine>(line) else { return Ok(()) };
-        if attempts.get(&line.round).is_some_and(|later| *later > 0) {
-            return Ok(());
-        }
-        let (cell, round, position, predecessor, started) =
-            (line.cell, line.round, line.position, line.predecessor, line.started);
-        match line.outcome() {
-            Some(outcome) => {
-                visit(&Row { cell, round, position, predecessor, started, outcome: Cow::Owned(outcome) })
-            }
-            None => Ok(()),
-        }
-    })
 }

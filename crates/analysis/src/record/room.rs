@@ -18,7 +18,8 @@ pub(super) fn fits(wanted: &[&'static Experiment], rounds: usize, length: u64) -
 fn room(wanted: &[&'static Experiment], rounds: usize) -> u64 {
     let of = |one: &&Experiment| {
         let whole = if one.keeps_samples() { size_of::<Option<Sample>>() } else { 0 };
-        one.metrics.len() * size_of::<f64>() + 3 * size_of::<Option<usize>>() + whole
+        let tails = one.metrics.iter().filter(|metric| metric.is_tail().is_some()).count();
+        (one.metrics.len() + 2 * tails) * size_of::<f64>() + 3 * size_of::<Option<usize>>() + whole
     };
     (wanted.iter().map(of).sum::<usize>() as u64).saturating_mul(rounds as u64)
 }

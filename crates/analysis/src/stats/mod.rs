@@ -15,6 +15,8 @@ pub mod level;
 
 pub mod order;
 
+pub mod tail;
+
 pub mod paired;
 
 pub mod decide;

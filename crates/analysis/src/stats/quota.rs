@@ -72,7 +72,7 @@ pub enum Backlog {
 /// it.
 pub const TOLERANCE: f64 = 0.01;
 
-/// With fewer bursts, the 99th percentile is next to the longest, or the longest itself.
+/// With fewer bursts, fewer than ten are beyond the 90th percentile.
 pub const FEWEST_FOR_A_TAIL: usize = 100;
 
 /// The model's result for a window.

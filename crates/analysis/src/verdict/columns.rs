@@ -4,6 +4,7 @@ use crate::experiment::Metric;
 use crate::outcome::FailureClass;
 use crate::plan::Cell;
 use crate::record::{Cause, Recorded};
+use crate::stats::tail::{self, Counted};
 use crate::stats::{Estimate, FAR, Pairs, Sample};
 use crate::units::{Better, Unit};
 
@@ -21,13 +22,13 @@ pub struct CellSummary {
 /// The values of one metric in one cell.
 #[derive(Debug, Clone)]
 pub struct MetricSummary {
-    /// Median with its exact interval at 95 %.
+    /// Median with its exact interval at 95 %; for a tail, the quantile of all rounds.
     pub median: Estimate,
-    /// The smallest and the largest value.
+    /// The smallest and the largest value of a round; NaN if rounds have none of their own, as for a tail.
     pub range: (f64, f64),
-    /// The arithmetic mean; nothing is decided by it.
+    /// The arithmetic mean, likewise; nothing is decided by it.
     pub mean: f64,
-    /// The standard deviation; NaN for a single value.
+    /// The standard deviation, likewise, and NaN for a single value.
     pub deviation: f64,
 }
 
@@ -36,6 +37,8 @@ pub struct Columns {
     by_cell: Vec<Vec<Vec<Option<f64>>>>,
     /// By cell and complete round, what became of a sample that was not taken.
     lost: Vec<Vec<Option<Lost>>>,
+    /// By cell and metric, the quantile over all rounds, for metrics that are one.
+    tails: Vec<Vec<Option<Estimate>>>,
     /// By cell, on which side of all values of the first metric one that ended too late is, if it is on one.
     late: Vec<Option<Side>>,
 }
@@ -78,6 +81,8 @@ impl Columns {
             counted.map(|(value, _)| Some(*value).filter(|value| value.is_finite())).collect()
         };
         let by_cell = in_parallel(&run.series, |series| series.values.iter().map(column).collect());
+        let cells: Vec<usize> = (0..run.plan.cells.len()).collect();
+        let tails = in_parallel(&cells, |cell| tails(run, *cell, &complete));
         let mut places = 0..;
         let places: Vec<Option<usize>> =
             complete.iter().map(|complete| complete.then(|| places.next()).flatten()).collect();
@@ -93,7 +98,12 @@ impl Columns {
                 Cause::Skipped(_) => Lost::Skipped,
             });
         }
-        Columns { by_cell, lost, late: run.plan.cells.iter().map(side_of_late).collect() }
+        Columns { by_cell, lost, tails, late: run.plan.cells.iter().map(side_of_late).collect() }
+    }
+
+    /// The quantile of the values of all complete rounds; none for metrics that are no tail, or too few values.
+    pub fn tail(&self, cell: usize, metric: usize) -> Option<Estimate> {
+        *self.tails[cell].get(metric)?
     }
 
     /// What became of a cell's sample that was not taken in a complete round.
@@ -203,6 +213,22 @@ impl Columns {
     }
 }
 
+/// By metric of a cell, the quantile of the values of all complete rounds; empty for experiments without one.
+fn tails(run: &Recorded, cell: usize, complete: &[bool]) -> Vec<Option<Estimate>> {
+    let series = &run.series[cell];
+    let of_metric = |metric: &Metric| {
+        let (distribution, share) = metric.is_tail()?;
+        let own = series.tails.iter().find(|one| one.distribution == distribution)?;
+        let counted = own.rounds.iter().zip(complete).filter(|(_, complete)| **complete);
+        let rounds: Vec<&Counted> = counted.filter_map(|(values, _)| values.as_deref()).collect();
+        Some(tail::tail(&rounds, share, run.plan.level(1))?.map(|nanos| nanos / 1e9))
+    };
+    if series.tails.is_empty() {
+        return Vec::new();
+    }
+    run.plan.metrics(&run.plan.cells[cell]).iter().map(of_metric).collect()
+}
+
 /// The smallest step that values of a metric can show, in its unit; 0 if unknown.
 pub(super) fn resolution(run: &Recorded, metric: &Metric) -> f64 {
     if metric.unit == Unit::Seconds { run.environment.timer.step as f64 / 1e9 } else { 0.0 }
@@ -217,7 +243,16 @@ pub(super) fn by_cell<U: Send>(run: &Recorded, apply: impl Fn(usize) -> U + Sync
 pub(super) fn summary(run: &Recorded, columns: &Columns, cell: usize) -> CellSummary {
     let metrics = run.plan.metrics(&run.plan.cells[cell]);
     let of_metric = |metric| {
-        let sample = columns.sample(cell, metric)?;
+        let tail = columns.tail(cell, metric);
+        let Some(sample) = columns.sample(cell, metric).filter(|_| tail.is_none()) else {
+            let none = f64::NAN;
+            return tail.map(|median| MetricSummary {
+                median,
+                range: (none, none),
+                mean: none,
+                deviation: none,
+            });
+        };
         let median = Estimate::of_median(&sample, run.plan.level(1));
         let (mean, deviation) = sample.mean_and_deviation();
         Some(MetricSummary { median, range: (sample.min(), sample.max()), mean, deviation })

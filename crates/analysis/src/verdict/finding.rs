@@ -9,7 +9,7 @@ use super::kind::Kind;
 use crate::experiment::{Metric, Weight};
 use crate::plan::{Comparison, Plan, Relation, Role};
 use crate::record::Recorded;
-use crate::stats::{self, Decision, Estimate};
+use crate::stats::{self, Decision, Estimate, tail};
 use crate::text::clean;
 use crate::units::{Better, Unit};
 
@@ -57,8 +57,8 @@ pub struct Finding {
     /// Index into the experiment's metrics.
     #[serde(skip)]
     pub metric: usize,
-    /// Median of the paired differences, with its interval at the level that its experiment shares; none if
-    /// no round has both values.
+    /// Median of the paired differences, with its interval at the level that its experiment shares; for tails, the difference
+    /// of the quantiles at 95 %. None if no round has both values.
     pub difference: Option<Estimate>,
     /// Median of the paired ratios, if the baseline is far enough above the timer's resolution.
     pub ratio: Option<Estimate>,
@@ -197,7 +197,9 @@ pub(super) fn findings(
         let planned = &plan.cells[cell];
         let definition = &plan.metrics(planned)[metric];
         let margin = plan.margin_of(planned.experiment, definition);
-        let pairs = columns.pairs(against, cell, metric);
+        let tails = [cell, against].map(|cell| columns.tail(cell, metric));
+        let apart = tails[0].zip(tails[1]).map(|(own, other)| tail::apart(&own, &other));
+        let pairs = columns.pairs(against, cell, metric).filter(|_| apart.is_none());
         let role = plan.comparisons[comparison].relation.role();
         let alpha = plan.alpha_for(planned.experiment, role);
         let compared = pairs.as_ref().map(|pairs| stats::compare(pairs, margin, alpha));
@@ -208,11 +210,12 @@ pub(super) fn findings(
             cell,
             against,
             metric,
-            difference: compared.as_ref().map(|one| one.difference),
+            difference: apart.or(compared.as_ref().map(|one| one.difference)),
             failed_rounds: pairs.as_ref().map_or(0, |pairs| pairs.failed.count()),
             ratio: pairs.and_then(|pairs| pairs.ratio(timer, alpha)),
             matters: compared.as_ref().map(|one| one.matters),
             verdict: match compared {
+                None if apart.is_some() => Verdict::Context,
                 None => Verdict::NoData,
                 Some(_) if is_context => Verdict::Context,
                 Some(compared) => compared.decision.into(),

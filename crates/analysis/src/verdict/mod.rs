@@ -135,11 +135,13 @@ pub fn analyse(run: &Recorded) -> Analysis {
 
 fn shapes(run: &Recorded, columns: &Columns, cell: usize) -> Vec<Option<Shape>> {
     let of_metric = |metric| {
-        let sample = columns.sample(cell, metric)?;
-        let [low, high] = sample.quantiles([0.25, 0.75]);
+        let sample = columns.sample(cell, metric);
+        // The rounds of a tail may have none of their own.
+        sample.as_ref().map(|_| ()).or(columns.tail(cell, metric).map(|_| ()))?;
+        let quartiles = sample.as_ref().map(|sample| sample.quantiles([0.25, 0.75]));
         Some(Shape {
-            quartiles: (low, high),
-            steps: stats::steps(&sample, MOST_STEPS),
+            quartiles: quartiles.map_or((f64::NAN, f64::NAN), |[low, high]| (low, high)),
+            steps: sample.map(|sample| stats::steps(&sample, MOST_STEPS)).unwrap_or_default(),
             time_series: stats::time_series(columns.get(cell, metric), MOST_POINTS),
         })
     };

@@ -257,9 +257,14 @@ fn of_values(
     let observations: Vec<(&str, f64)> = spread
         .iter()
         .filter_map(|&round| {
-            let before = run.series[cell].predecessors[complete[round]]?;
+            let before = run.series[cell].predecessors[complete[round]];
+            let group = match before {
+                _ if !planned.asks().together => run.plan.entry(before?).spec.name.as_str(),
+                Some(before) if run.plan.share(before, cell) => "another measurement in its container",
+                _ => "the start of its container",
+            };
             // By subject, not by every key: with few rounds, fine groups show nothing.
-            Some((run.plan.entry(before).spec.name.as_str(), columns.get(cell, 0)[round]?))
+            Some((group, columns.get(cell, 0)[round]?))
         })
         .collect();
     let carried = stats::carry_over(&observations, run.plan.seed);

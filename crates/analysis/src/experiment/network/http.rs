@@ -161,10 +161,14 @@ const fn context(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metr
     Metric::by(name, derive).of(Unit::Seconds, MARGIN).context()
 }
 
+const fn tail(name: &'static str, share: f64) -> Metric {
+    Metric::tail(name, "latency", share).of(Unit::Seconds, MARGIN)
+}
+
 /// The ways to fail, as counted over all loads of a sample.
 pub const WRONG: [&str; 6] = ["refused", "closed", "timeout", "malformed", "status", "body"];
 
-static METRICS: [Metric; 12] = [
+static METRICS: [Metric; 13] = [
     Metric::by("request", request).of(Unit::Seconds, MARGIN).meaning(
         "the time of a closed loop for each empty request, over all connections: the inverse of `rate`. Client and server \
          have a CPU each where there are several; with a program of your own none if the client used its whole CPU, since the time is its own then",
@@ -178,8 +182,9 @@ static METRICS: [Metric; 12] = [
         "the median latency in the open loop: from when an empty request was due until its answer was complete; none if \
          the rate was not reached",
     ),
-    context("p99", |sample| sample.quantile("latency", 0.99)).meaning("the same, 99th percentile"),
-    context("p999", |sample| sample.quantile("latency", 0.999)).meaning("the same, 99.9th percentile"),
+    tail("p99", 0.99).meaning("the 99th percentile of these latencies, of all rounds together"),
+    tail("p999", 0.999).meaning("the same, 99.9th percentile"),
+    tail("max", 1.0).meaning("the longest of these latencies of all rounds"),
     context("file", |sample| more(sample, "file_took", "file_requests")).meaning(
         "how much longer a request takes in the closed loop that writes a file and reads it back: the disk's part, or that of the \
          page cache unless `sync=yes`",
@@ -213,25 +218,52 @@ pub const TIME: SettingKey = SettingKey::of("time", &[LASTS])
     .or(is_time)
     .meaning("how long each load of a sample takes, such as `300ms` or `5s`; 2s for a program of your own");
 
-static KEYS: [SettingKey; 4] = [
-    PATH,
-    SettingKey::of("clients", &[CLIENTS])
-        .or(|value| {
-            let form = "THREADS/CONNECTIONS, with a connection for each thread, or published";
-            fits(Clients::of(value).is_some(), form)
-        })
-        .meaning(
-            "threads and connections of the client, such as `2/32`; `published` is 32/400, as in published comparisons; \
-             requests that compute come from 2 and 4",
-        ),
-    SettingKey::of("rate", &[RATE])
-        .or(|value| {
-            let is_rate = value == AUTO || value.parse().is_ok_and(|rate: u64| (1..=1_000_000).contains(&rate));
-            fits(is_rate, "requests a second from 1 to 1000000, or auto")
-        })
-        .meaning("requests a second in the open loop; `auto` is half of what the closed loop reached"),
-    TIME,
-];
+/// The key of who makes the requests.
+pub const OF_CLIENTS: SettingKey = SettingKey::of("clients", &[CLIENTS])
+    .or(|value| {
+        let form = "THREADS/CONNECTIONS, with a connection for each thread, or published";
+        fits(Clients::of(value).is_some(), form)
+    })
+    .meaning(
+        "threads and connections of the client, such as `2/32`; `published` is 32/400, as in published comparisons; \
+         requests that compute come from 2 and 4; fewer than 32 for a slow program of your own",
+    );
+
+/// The key of the rate of the open loop.
+pub const OF_RATE: SettingKey = SettingKey::of("rate", &[RATE])
+    .or(|value| {
+        let is_rate = value == AUTO || value.parse().is_ok_and(|rate: u64| (1..=1_000_000).contains(&rate));
+        fits(is_rate, "requests a second from 1 to 1000000, or auto")
+    })
+    .meaning(
+        "requests a second in the open loop; `auto` is half of what the closed loop reached; fewer for a slow program of your own",
+    );
+
+static KEYS: [SettingKey; 4] = [PATH, OF_CLIENTS, OF_RATE, TIME];
+
+/// The setting of a short load from two connections, which shows how many a program can answer.
+pub fn of_a_trial(setting: &Setting) -> Setting {
+    const TRIAL: [(&str, &str); 4] =
+        [("clients", "2/2"), ("rate", AUTO), ("time", OF_A_PROGRAM_QUICK), ("warm", "1s")];
+    let own = setting.0.iter().filter(|(key, _)| *key != "warm").copied();
+    let chosen = |key| TRIAL.iter().find(|(own, _)| *own == key).map(|(_, value)| *value);
+    let mut pairs: Vec<_> = own.map(|(key, value)| (key, chosen(key).unwrap_or(value))).collect();
+    pairs.push(TRIAL[3]);
+    Setting(pairs)
+}
+
+/// Clients and the rate of the open loop for a program that answers so many requests a second from two connections: if it
+/// computes, all connections together have their answers within a tenth of a load, and it can answer twice the rate.
+pub fn fitting(reached: f64, lasts: Nanos) -> (String, String) {
+    const PART: f64 = 0.1;
+    let usual = Clients::of(CLIENTS).unwrap_or(COMPUTING);
+    let connections = ((reached * lasts.seconds() * PART) as usize).clamp(usual.threads, usual.connections);
+    let most: f64 = RATE.parse().unwrap_or(f64::INFINITY);
+    let steps = (0..4).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_u32.pow(power)));
+    let fits = |rate: &u32| f64::from(*rate) <= (reached / 2.0).min(most);
+    let rate = steps.take_while(fits).last().unwrap_or(1);
+    (format!("{}/{connections}", usual.threads), rate.to_string())
+}
 
 static GUARDED: [SettingKey; 11] = [
     SettingKey { name: SERVE, ..CMD }.meaning(
@@ -305,6 +337,19 @@ pub static HTTP: Experiment = Experiment {
 mod tests {
     use super::*;
     use crate::outcome::Distribution;
+
+    #[test]
+    fn a_slow_program_has_fewer_connections_and_a_lower_rate() {
+        let fits = |reached| fitting(reached, Nanos::from_millis(2_000));
+        let expected = |clients: &str, rate: &str| (clients.to_owned(), rate.to_owned());
+        assert_eq!(fits(40_000.0), expected("2/32", "2000"));
+        assert_eq!(fits(1_000.0), expected("2/32", "500"));
+        // One that computes for 62 ms on one CPU.
+        assert_eq!(fits(16.0), expected("2/3", "5"));
+        assert_eq!(fits(0.5), expected("2/2", "1"));
+        let setting = Setting(vec![("path", "inside"), ("clients", "2/32"), ("warm", "9s"), ("port", "80")]);
+        assert_eq!(of_a_trial(&setting).to_string(), "path=inside;clients=2/2;port=80;warm=1s");
+    }
 
     #[test]
     fn an_endpoint_costs_what_it_adds_to_the_empty_one() {

@@ -38,13 +38,19 @@ pub(super) const fn quantile(name: &'static str, derive: fn(&Sample) -> Option<f
     Metric::by(name, derive).of(Unit::Seconds, MARGIN)
 }
 
-static METRICS: [Metric; 8] = [
+/// A tail with this margin.
+pub(super) const fn tail(name: &'static str, distribution: &'static str, share: f64) -> Metric {
+    Metric::tail(name, distribution, share).of(Unit::Seconds, MARGIN)
+}
+
+static METRICS: [Metric; 9] = [
     quantile("p50", |sample| sample.quantile("trip", 0.5)).meaning(
         "the median full round trip: from before the first byte of a message is sent until all of it has come back from \
          the server, which returns it unchanged",
     ),
-    quantile("p99", |sample| sample.quantile("trip", 0.99)).context().meaning("the same, 99th percentile"),
-    quantile("p999", |sample| sample.quantile("trip", 0.999)).context().meaning("the same, 99.9th percentile"),
+    tail("p99", "trip", 0.99).meaning("the 99th percentile of the round trips of all rounds together"),
+    tail("p999", "trip", 0.999).meaning("the same, 99.9th percentile"),
+    tail("max", "trip", 1.0).meaning("the longest round trip of all rounds"),
     quantile("connect", |sample| sample.quantile("connect", 0.5)).context().meaning(
         "the median time from `connect` until the server's first bytes have arrived, since a proxy accepts connections before it \
          reaches the server; only for `protocol=tcp`",

@@ -86,6 +86,7 @@ static HTTP: Shown = Shown {
         ("p50", "p50", Unit::Seconds),
         ("p99", "p99", Unit::Seconds),
         ("p99.9", "p999", Unit::Seconds),
+        ("max", "max", Unit::Seconds),
         ("file", "file", Unit::Seconds),
         ("hashing", "hashing", Unit::Seconds),
         ("client's CPU", "client_cpu", Unit::Seconds),
@@ -139,6 +140,9 @@ fn table(shown: &Shown, view: &View<'_>) -> Option<ExperimentTable> {
         "kernel's part: what the floor's path adds, a bridge and a veth pair without address translation, filters and proxies; for published ports too",
         "translation, listener and interfaces are read back while the packets pass, on the host and at both ends",
     ];
+    if shown.more.iter().any(|(_, metric, _)| *metric == "p999") {
+        notes.push("p99, p99.9 and max: of the requests of all rounds together; p99 and p99.9 with an interval from 200 rounds on");
+    }
     if !shown.links.is_empty() {
         notes.push(
             "MTU and offloads are those of the interfaces, by their names for `ethtool`: checksums received (`rx`) and sent \

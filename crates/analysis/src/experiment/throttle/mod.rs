@@ -76,8 +76,8 @@ static METRICS: [Metric; 16] = [
         "median over the finished bursts, from intended start to end; for an alternating load, \
          from the real start",
     ),
-    context("burst_p99", Unit::Seconds, |sample| Measured::of(sample)?.tail())
-        .meaning("the same, 99th percentile; none for fewer than 100 bursts"),
+    context("burst_p90", Unit::Seconds, |sample| Measured::of(sample)?.tail())
+        .meaning("the same, 90th percentile; none for fewer than 100 bursts"),
     context("burst_max", Unit::Seconds, |sample| Measured::of(sample)?.latency(1.0))
         .meaning("the same, the longest"),
     context("bursts_waiting", Unit::Count, |sample| {
@@ -117,12 +117,12 @@ static METRICS: [Metric; 16] = [
         "how far the share of throttled periods is from what the model says, as a difference; none \
          if demand and quota are within 1 % of each other",
     ),
-    context("burst_p99_off", Unit::Share, |sample| {
+    context("burst_p90_off", Unit::Share, |sample| {
         let measured = Measured::of(sample)?;
-        distance(measured.tail(), measured.ideal_latency(0.99))
+        distance(measured.tail(), measured.ideal_latency(0.9))
     })
     .meaning(
-        "how far the 99th percentile of bursts is from what the model says, as a share of that; none \
+        "how far the 90th percentile of bursts is from what the model says, as a share of that; none \
          if demand and quota are within 1 % of each other, or for fewer than 100 bursts",
     ),
 ];
@@ -236,7 +236,7 @@ pub static THROTTLE: Experiment = Experiment {
             shown: Shown::Parts,
         },
     ],
-    maps: &["usage", "throttled_share", "burst_p50", "burst_p99"],
+    maps: &["usage", "throttled_share", "burst_p50", "burst_p90"],
     ..Experiment::of(NAME, "what does a CPU limit do to latency and throughput?", Need::Work, &METRICS)
 };
 
@@ -321,6 +321,6 @@ mod settings {
             (Some(0.05), Some(0.05), Some(1.0))
         );
         // Of twenty bursts, the 99th percentile would be the longest.
-        assert_eq!((of("burst_p99"), of("burst_p99_off")), (None, None));
+        assert_eq!((of("burst_p90"), of("burst_p90_off")), (None, None));
     }
 }

@@ -163,9 +163,9 @@ impl Measured {
         Some(seconds(&self.bursts())?.quantile(p))
     }
 
-    /// The 99th percentile of the latency of bursts; none if there are so few that it would be the longest.
+    /// The 90th percentile of the latency of bursts; none with fewer than ten beyond it.
     pub fn tail(&self) -> Option<f64> {
-        self.latency(0.99).filter(|_| self.bursts().len() >= FEWEST_FOR_A_TAIL)
+        self.latency(0.9).filter(|_| self.bursts().len() >= FEWEST_FOR_A_TAIL)
     }
 
     /// How many seconds longer each burst waited than the one before, if they must pile up: the slope of the

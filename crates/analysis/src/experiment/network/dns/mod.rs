@@ -6,7 +6,7 @@
 
 pub mod tables;
 
-use super::latency::quantile;
+use super::latency::{quantile, tail};
 use crate::experiment::question::{Event, Experiment, Metric, Scope, nanos};
 use crate::experiment::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
@@ -31,12 +31,13 @@ pub const CONTAINER: &str = "container";
 const DEFAULT: &str = "default";
 const USER_DEFINED: &str = "user-defined";
 
-static METRICS: [Metric; 5] = [
+static METRICS: [Metric; 6] = [
     quantile("p50", |sample| sample.quantile("name", 0.5)).meaning(
         "the median time of a name: from before the socket of the query is made until the answer has arrived",
     ),
-    quantile("p99", |sample| sample.quantile("name", 0.99)).context().meaning("the same, 99th percentile"),
-    quantile("p999", |sample| sample.quantile("name", 0.999)).context().meaning("the same, 99.9th percentile"),
+    tail("p99", "name", 0.99).meaning("the 99th percentile of the names of all rounds together"),
+    tail("p999", "name", 0.999).meaning("the same, 99.9th percentile"),
+    tail("max", "name", 1.0).meaning("the longest of all rounds"),
     Metric::by("queries", |sample| Some(sample.counter("queries")? as f64 / asked(sample)?))
         .of(Unit::Ratio, Margin::fixed(0.01, 0.0))
         .with(Better::Neither)
