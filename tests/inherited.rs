@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::dunnage::{Dunnage, Ran};
 use crate::left;
-use crate::rootless::user::{Ids, User};
+use crate::rootless::user::User;
 use crate::running::Running;
 use crate::support::{Need, lacks, skip};
 use dunnage::plan::Relation;
@@ -200,7 +200,7 @@ fn a_private_daemon_gets_the_limits_of_the_users_or_both_are_named() {
     if lacks(TEST, Need::Docker) || lacks(TEST, Need::Dockerd) {
         return;
     }
-    let Some(_user) = User::new(TEST, 'q', Ids::Subordinate) else { return };
+    let Some(_user) = User::closed(TEST, 'q') else { return };
     let dunnage = Dunnage::new();
     // Root of a remapped docker must be able to enter it.
     let above = dunnage.directory().parent().unwrap().to_owned();

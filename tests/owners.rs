@@ -74,7 +74,7 @@ fn docker_gives_files_to_their_owners_as_it_unpacks_them() {
     if lacks(test, Need::Docker) || lacks(test, Need::Dockerd) {
         return;
     }
-    let Some(_user) = User::new(test, 'p', Ids::Subordinate) else { return };
+    let Some(_user) = User::closed(test, 'p') else { return };
     let (all, ran) = owners("-s floor -s docker");
     assert_eq!((of(&all, "floor"), of(&all, "docker")), (vec!["none"], vec!["none", "unpacked"]), "{ran}");
     let images = said("docker", &["images", "--format", "{{.Repository}}"]).unwrap();

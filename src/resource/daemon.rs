@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -140,7 +141,13 @@ pub fn set_up(owner: &Arc<Owner>, interrupts: &Interrupts, setup: Setup<'_>) -> 
             };
             let socket = directory.join("docker.sock");
             let host = format!("unix://{}", socket.display());
-            let own = [within("exec"), within("pid"), within("daemon.json")];
+            let place = match let_through {
+                Some(_) => {
+                    passable(&directory).or_environment("cannot make a directory for docker's sockets")?
+                }
+                None => directory.join("exec"),
+            };
+            let own = [place.to_string_lossy().into_owned(), within("pid"), within("daemon.json")];
             let mut arguments = vec!["--host", &host, "--data-root", &data_root, "--exec-root", &own[0]];
             arguments.extend(["--pidfile", &own[1], "--config-file", &own[2], "--containerd", &address]);
             arguments.extend(["--shutdown-timeout", "5"]);
@@ -151,6 +158,37 @@ pub fn set_up(owner: &Arc<Owner>, interrupts: &Interrupts, setup: Setup<'_>) -> 
         };
         network::in_a_new_one(both).or_environment("cannot make a network namespace")?
     })
+}
+
+/// Where the exec root of a daemon with mapped users is. Containers' root must reach it, and where another user may not enter a
+/// directory above it docker makes one next to that, which belongs to root inside, wherever that is.
+fn exec_root(directory: &Path) -> PathBuf {
+    let name = Digest::of(directory.as_os_str().as_encoded_bytes()).short();
+    Path::new("/run").join(format!("dunnage-{name}"))
+}
+
+/// Makes that directory: anyone may pass, and only root changes or lists it.
+fn passable(directory: &Path) -> io::Result<PathBuf> {
+    let path = exec_root(directory);
+    let above = fs::symlink_metadata("/run")?;
+    if !above.is_dir() || above.uid() != 0 || above.mode() & 0o022 != 0 {
+        return Err(io::Error::other("others may change `/run`"));
+    }
+    fs::create_dir(&path)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o711))?;
+    Ok(path)
+}
+
+/// Removes it, if there is one.
+fn remove_exec_root(directory: &Path) -> Result<(), String> {
+    let path = exec_root(directory);
+    match fs::symlink_metadata(&path) {
+        Ok(found) if found.is_dir() && found.uid() == 0 => {
+            mounts::unmount(&path)?;
+            remove_tree(&path).map(drop)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Starts a daemon's program with its output in a file, since nothing would drain a pipe.
@@ -211,6 +249,7 @@ fn undo(record: &Record, _: &Scope<'_>) -> Result<Found, String> {
         let name = Digest::of(address.to_string_lossy().as_bytes()).hex();
         let _ = fs::remove_file(Path::new(MONITORS).join(name));
     }
+    remove_exec_root(directory)?;
     remove_tree(directory)
 }
 

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -39,17 +40,22 @@ pub(super) fn identified(role: &str, path: &Path, version: &str) -> Result<Compo
 }
 
 /// More bytes than any program has.
-const LARGEST: u64 = 2 << 30;
+const LARGEST: u64 = 512 << 20;
 
 /// The digest of a file. Variants of an engine share its programs, of up to 100 MB: each is read once, unless it has changed.
 fn digest(path: &Path) -> io::Result<Digest> {
     static KNOWN: Mutex<BTreeMap<[i64; 7], Digest>> = Mutex::new(BTreeMap::new());
-    // An ordinary user's podman says which programs it uses, and a pipe or a file without an end would hold root up.
-    let mut file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    let facts = file.metadata()?;
+    // An ordinary user's podman says which programs it uses: a pipe or a file that grows would hold root up, to open a device may
+    // do something, and a digest tells about a file that only root may read.
+    let found = File::options().read(true).custom_flags(libc::O_PATH).open(path)?;
+    let facts = found.metadata()?;
     if !facts.is_file() || facts.size() > LARGEST {
-        return Err(io::Error::other("it is not a program: not a regular file, or one of more than 2 GiB"));
+        return Err(io::Error::other("it is not a program: not a regular file, or one of more than 512 MiB"));
     }
+    if facts.mode() & 0o111 == 0 {
+        return Err(io::Error::other("it is not a program: no one may execute it"));
+    }
+    let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
     let (device, number, size) = (facts.dev() as i64, facts.ino() as i64, facts.size() as i64);
     let [written, changed] = [[facts.mtime(), facts.mtime_nsec()], [facts.ctime(), facts.ctime_nsec()]];
     let state = [device, number, size, written[0], written[1], changed[0], changed[1]];
@@ -57,7 +63,11 @@ fn digest(path: &Path) -> io::Result<Digest> {
     if let Some(digest) = known().get(&state) {
         return Ok(*digest);
     }
-    let digest = Digest::of_reader(&mut file)?;
+    let mut read = file.take(facts.size());
+    let digest = Digest::of_reader(&mut read)?;
+    if read.limit() > 0 || read.get_ref().metadata()?.size() != facts.size() {
+        return Err(io::Error::other("it changed while it was read"));
+    }
     known().insert(state, digest);
     Ok(digest)
 }
@@ -180,13 +190,20 @@ fn text(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
     fn a_program_that_was_replaced_or_rewritten_has_another_digest() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("program");
-        let write = |bytes: &[u8]| std::fs::write(&path, bytes).unwrap();
+        let may = |path: &Path| std::fs::set_permissions(path, Permissions::from_mode(0o700)).unwrap();
+        let write = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            may(&path);
+        };
         let is_of = |bytes: &[u8]| assert_eq!(digest(&path).unwrap(), Digest::of(bytes));
         write(b"one");
         is_of(b"one");
@@ -195,17 +212,21 @@ mod tests {
         is_of(b"longer");
         let other = path.with_extension("other");
         std::fs::write(&other, b"sixsix").unwrap();
+        may(&other);
         std::fs::rename(&other, &path).unwrap();
         is_of(b"sixsix");
     }
 
     #[test]
-    fn a_pipe_and_a_file_without_an_end_are_no_programs() {
+    fn a_pipe_a_file_without_an_end_and_one_that_is_not_executed_are_no_programs() {
         let place = tempfile::tempdir().unwrap();
+        let secret = place.path().join("secret");
+        std::fs::write(&secret, "secret").unwrap();
         let (pipe, endless) = (place.path().join("pipe"), place.path().join("endless"));
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
         File::create(&endless).unwrap().set_len(LARGEST + 1).unwrap();
-        for path in [&pipe, &endless, Path::new("/dev/zero"), place.path()] {
+        std::fs::set_permissions(&endless, Permissions::from_mode(0o755)).unwrap();
+        for path in [&pipe, &endless, &secret, Path::new("/dev/zero"), place.path()] {
             assert!(digest(path).is_err(), "{}", path.display());
         }
     }

@@ -79,7 +79,7 @@ fn find(spec: &Spec) -> Result<Containerd, Unavailable> {
     }
 
     let daemon = peer::listening_on(address.as_ref()).and_then(process::read);
-    let daemon = daemon.filter(|one| one.name == "containerd");
+    let daemon = daemon.filter(|one| one.name == "containerd" && process::is_genuine(one));
     let executable = daemon.as_ref().and_then(|daemon| daemon.executable.clone());
     let shim = executable.as_deref().map(shim).transpose()?.flatten();
     let parts = [("client", Some(ctr.path.clone())), ("daemon", executable)];

@@ -215,12 +215,13 @@ pub fn address(host: Option<&str>) -> String {
 }
 
 /// The daemons that work for the client: the dockerd that listens on its socket, and the containerd that
-/// dockerd or the system started. If another process (systemd, a proxy) holds the socket, it is the only
+/// dockerd started, or the system's. Processes that other users call so are not among them. If another process (systemd, a proxy) holds the socket, it is the only
 /// dockerd; if there are several, the one that has files open below its data root.
 fn daemons(host: Option<&str>, root: &str) -> Vec<Process> {
     let address = address(host);
     let Some(socket) = address.strip_prefix("unix://") else { return Vec::new() };
-    let all = process::named(&["dockerd", "containerd"]);
+    let mut all = process::named(&["dockerd", "containerd"]);
+    all.retain(process::is_genuine);
     let dockerds: Vec<_> = all.iter().filter(|one| one.name == "dockerd").collect();
     let of_id = |id| dockerds.iter().copied().find(|one| one.pid == id);
     let own = peer::listening_on(Path::new(socket)).and_then(of_id).or_else(|| match dockerds[..] {
@@ -228,13 +229,19 @@ fn daemons(host: Option<&str>, root: &str) -> Vec<Process> {
         _ => process::holding(&|path| !root.is_empty() && path.starts_with(root)).find_map(of_id),
     });
     let Some(own) = own else { return Vec::new() };
-    let named = containerd_of(own.pid);
-    let below = |one: &&Process| {
-        let is_its = named.map_or(one.parent == own.pid || one.parent == 1, |pid| one.pid == pid);
-        one.name == "containerd" && is_its
+    let mut containerds = all.iter().filter(|one| one.name == "containerd");
+    let its = match containerd_of(own.pid) {
+        Some(named) => containerds.find(|one| one.pid == named),
+        None => containerds.clone().find(|one| one.parent == own.pid).or_else(|| {
+            let systems = peer::listening_on(Path::new(SYSTEMS_CONTAINERD));
+            containerds.find(|one| Some(one.pid) == systems)
+        }),
     };
-    std::iter::once(own.clone()).chain(all.iter().filter(below).cloned()).collect()
+    std::iter::once(own.clone()).chain(its.cloned()).collect()
 }
+
+/// The socket at which dockerd expects the containerd of the system, if it does not start one.
+const SYSTEMS_CONTAINERD: &str = "/run/containerd/containerd.sock";
 
 /// The containerd at the address that a dockerd was started with, if it was given one.
 fn containerd_of(dockerd: i32) -> Option<i32> {

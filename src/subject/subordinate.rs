@@ -36,6 +36,18 @@ impl Lists {
         all.filter(move |user| self.0.iter().all(|list| has_enough(list, user)))
     }
 
+    /// Whether no other user has any of a user's ids.
+    pub fn are_its_own(&self, user: &str) -> bool {
+        let apart = |one: Range<'_>, other: Range<'_>| {
+            one.1.saturating_add(one.2) <= other.1 || other.1.saturating_add(other.2) <= one.1
+        };
+        let is_apart = |list: &String| {
+            let (own, others): (Vec<_>, Vec<_>) = ranges(list).partition(|(name, ..)| *name == user);
+            own.iter().all(|own| others.iter().all(|other| apart(*own, *other)))
+        };
+        self.0.iter().all(is_apart)
+    }
+
     /// The group that is root's outside, for a user whose subordinate ids are taken from the first one.
     pub fn first_group(&self, user: &str) -> Option<u32> {
         let own = ranges(&self.0[1]).filter(|(name, ..)| *name == user);
@@ -67,6 +79,14 @@ mod tests {
         let remedy = "`usermod --add-subuids 300010-365545 --add-subgids 300010-365545 eve`";
         assert_eq!(lists.remedy("eve"), remedy);
         assert!(Lists::default().remedy("eve").contains(" 100000-165535 "));
+    }
+
+    #[test]
+    fn ids_that_two_users_have_are_neithers_own() {
+        let lists =
+            ["ann:100000:65536\nbob:165535:65536\neve:300000:65536\n", "ann:100000:65536\neve:300000:10\n"];
+        let lists = Lists(lists.map(Into::into));
+        assert_eq!(["ann", "bob", "eve"].map(|user| lists.are_its_own(user)), [false, false, true]);
     }
 
     #[test]

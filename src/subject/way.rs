@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
+use super::login::Login;
 use super::{Path, Subject, Transport, kind_of};
 use crate::sys::conntrack::{self, Tracked};
 use crate::sys::{clock, process};
@@ -19,13 +20,22 @@ pub(super) struct Helping {
     names: &'static [&'static str],
     /// In clock ticks after boot.
     since: u64,
+    /// The ordinary user for whom they work, if it is one.
+    user: Option<u32>,
 }
 
 impl Helping {
     /// From now on.
     pub fn begin(subject: &dyn Subject) -> Helping {
         let names = kind_of(&subject.about().spec).map_or(&[][..], |kind| kind.helpers);
-        Helping { names, since: process::now() }
+        let user = subject.about().spec.get("rootless").and_then(Login::ids).map(|(user, _)| user);
+        Helping { names, since: process::now(), user }
+    }
+
+    /// Whether a helper may run as this user: those of other users only have the name. Helpers of root become users of the system.
+    fn is_by(&self, user: u32) -> bool {
+        const ORDINARY: std::ops::Range<u32> = 1000..65_534;
+        !ORDINARY.contains(&user) || Some(user) == self.user || user == rustix::process::geteuid().as_raw()
     }
 }
 
@@ -81,7 +91,10 @@ impl Counters {
         };
         Counters {
             interfaces: interfaces.collect(),
-            helpers: process::since(helping.since).filter_map(helper).collect(),
+            helpers: process::since(helping.since)
+                .filter(|one| process::user_of(one.pid).is_some_and(|user| helping.is_by(user)))
+                .filter_map(helper)
+                .collect(),
         }
     }
 

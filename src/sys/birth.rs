@@ -14,6 +14,7 @@ use thiserror::Error;
 use super::cgroup::Birth;
 use super::raw;
 use super::steps::{Descriptor, Step, StepError};
+use super::unborn::Watched;
 
 /// From `linux/sched.h`; the type of the libc crate's constant is too narrow.
 const CLONE_INTO_CGROUP: u64 = 1 << 33;
@@ -26,6 +27,8 @@ const GUARD: usize = 4096;
 #[derive(Debug)]
 pub struct Stack {
     base: *mut libc::c_void,
+    /// Whether the child is killed if it does not begin its program.
+    is_watched: bool,
 }
 
 // SAFETY: a mapping of this process, valid in every thread, and changed only by the child of a launch, for
@@ -36,6 +39,13 @@ unsafe impl Send for Stack {}
 unsafe impl Sync for Stack {}
 
 impl Stack {
+    /// For a child that another user may stop before it begins its program.
+    pub fn watched() -> io::Result<Stack> {
+        let mut stack = Stack::new()?;
+        stack.is_watched = true;
+        Ok(stack)
+    }
+
     /// Maps it.
     pub fn new() -> io::Result<Stack> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
@@ -43,7 +53,7 @@ impl Stack {
         // SAFETY: a new private mapping that overlaps nothing; its lowest page is then closed.
         unsafe {
             let base = mm::mmap_anonymous(ptr::null_mut(), STACK + GUARD, access, flags)?;
-            let stack = Stack { base };
+            let stack = Stack { base, is_watched: false };
             mm::mprotect(base, GUARD, MprotectFlags::empty())?;
             Ok(stack)
         }
@@ -70,8 +80,8 @@ struct Task {
     /// The top of the grandchild's stack, and what its clone returned.
     grandchild_stack: usize,
     grandchild_pid: isize,
-    /// The grandchild's id, which the kernel writes before it runs: the child may be killed before its clone returns.
-    grandchild_id: i32,
+    /// Where the kernel writes the grandchild's id before it runs: the child may be killed before its clone returns.
+    grandchild_id: *mut i32,
 }
 
 /// Why the program does not run. Children made for it have been reaped.
@@ -83,6 +93,9 @@ pub enum NotBorn {
     /// The kernel refused a step.
     #[error(transparent)]
     Step(#[from] StepError),
+    /// It was killed before its program began.
+    #[error("it stood still before its program began, so it was ended: another user may have stopped it")]
+    Stuck,
 }
 
 /// Keeps the error's kind, by which callers tell missing from forbidden.
@@ -90,17 +103,25 @@ impl From<NotBorn> for io::Error {
     fn from(error: NotBorn) -> io::Error {
         match error {
             NotBorn::Clone(error) => error,
+            NotBorn::Stuck => io::Error::other(error),
             NotBorn::Step(error) => io::Error::new(io::Error::from_raw_os_error(error.errno).kind(), error),
         }
     }
 }
 
 /// For a child on this stack that shares dunnage's memory while dunnage is suspended.
-fn sharing_memory(stack: &Stack, namespaces: u64, cgroup: Option<&OwnedFd>) -> libc::clone_args {
+fn sharing_memory(
+    stack: &Stack,
+    namespaces: u64,
+    cgroup: Option<&OwnedFd>,
+    watched: Option<&Watched>,
+) -> libc::clone_args {
     let shared = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
     libc::clone_args {
+        parent_tid: watched.map_or(0, |watched| watched.place(0) as u64),
         flags: namespaces
             | shared
+            | if watched.is_some() { libc::CLONE_PARENT_SETTID as u64 } else { 0 }
             | if cgroup.is_some() { CLONE_INTO_CGROUP | CLONE_CLEAR_SIGHAND } else { 0 },
         exit_signal: libc::SIGCHLD as u64,
         stack: stack.base as u64 + GUARD as u64,
@@ -118,7 +139,8 @@ fn call(arguments: &libc::clone_args) -> Call {
         return Call { number: libc::SYS_clone3, arguments: own };
     }
     let flags = arguments.flags | arguments.exit_signal;
-    let own = [flags as usize, (arguments.stack + arguments.stack_size) as usize, 0];
+    let top = arguments.stack + arguments.stack_size;
+    let own = [flags, top, arguments.parent_tid].map(|one| one as usize);
     Call { number: libc::SYS_clone, arguments: own }
 }
 
@@ -148,7 +170,12 @@ pub fn give_birth(
     steps: &[Step],
 ) -> Result<i32, NotBorn> {
     let mut task = Task::of(steps);
-    let pid = task.clone_for(stack, namespaces, cgroup)?;
+    let watched = stack.is_watched.then(Watched::begin).transpose().map_err(NotBorn::Clone)?;
+    let pid = task.clone_for(stack, namespaces, cgroup, watched.as_ref())?;
+    if watched.is_some_and(|watched| watched.end().0) {
+        super::child::reap(pid).ok();
+        return Err(NotBorn::Stuck);
+    }
     task.outcome(pid, steps)
 }
 
@@ -165,15 +192,23 @@ pub fn give_birth_within(
 ) -> Result<i32, NotBorn> {
     let mut second = Task::of(executing);
     let grandchild_stack = second_stack.base as usize + GUARD + STACK;
-    let mut first = Task { grandchild: &raw mut second, grandchild_stack, ..Task::of(joining) };
-    let pid = first.clone_for(stack, 0, cgroup)?;
+    // What is in the container may stop it.
+    let watched = Watched::begin().map_err(NotBorn::Clone)?;
+    let grandchild_id = watched.place(1);
+    let mut first =
+        Task { grandchild: &raw mut second, grandchild_stack, grandchild_id, ..Task::of(joining) };
+    let pid = first.clone_for(stack, 0, cgroup, Some(&watched))?;
+    let (was_killed, grandchild) = watched.end();
     let pid = first.outcome(pid, joining)?;
     let ended = super::child::reap(pid);
-    if first.grandchild_pid == 0 {
+    if first.grandchild_pid == 0 || was_killed {
         // Without the child's answer nothing says that the grandchild no longer uses this memory.
-        if let Some(orphan) = Pid::from_raw(first.grandchild_id) {
+        if let Some(orphan) = Pid::from_raw(grandchild) {
             let _ = kill_process(orphan, Signal::KILL);
-            super::child::reap(first.grandchild_id).ok();
+            super::child::reap(grandchild).ok();
+        }
+        if was_killed {
+            return Err(NotBorn::Stuck);
         }
         let how = ended.map_or_else(|error| error.to_string(), |ended| ended.to_string());
         let reason = format!("the process that enters a container ended too early: {how}");
@@ -201,7 +236,7 @@ impl Task {
             grandchild: ptr::null_mut(),
             grandchild_stack: 0,
             grandchild_pid: 0,
-            grandchild_id: 0,
+            grandchild_id: ptr::null_mut(),
         }
     }
 
@@ -211,8 +246,9 @@ impl Task {
         stack: &mut Stack,
         namespaces: u64,
         cgroup: Option<&OwnedFd>,
+        watched: Option<&Watched>,
     ) -> Result<i32, NotBorn> {
-        let arguments = sharing_memory(stack, namespaces, cgroup);
+        let arguments = sharing_memory(stack, namespaces, cgroup, watched);
         // All signals, including those that libc reserves.
         let blocked = raw::signal_mask(libc::SIG_SETMASK, u64::MAX);
         // SAFETY: all stacks are mapped, borrowed exclusively and not in use; tasks and steps outlive the
@@ -285,7 +321,7 @@ unsafe extern "C" fn live(task: *mut Task) -> ! {
         if !task.grandchild.is_null() {
             let shared = libc::CLONE_VM | libc::CLONE_VFORK;
             let flags = shared | libc::CLONE_PARENT | libc::CLONE_PARENT_SETTID | libc::SIGCHLD;
-            let own = [flags as usize, task.grandchild_stack, &raw mut task.grandchild_id as usize];
+            let own = [flags as usize, task.grandchild_stack, task.grandchild_id as usize];
             let call = Call { number: libc::SYS_clone, arguments: own };
             task.grandchild_pid = clone_onto(call, task.grandchild);
         }
@@ -308,6 +344,29 @@ mod tests {
     use super::*;
     use crate::sys::process;
     use crate::sys::steps::{Argument, number};
+
+    /// What stops or waits for ever before its program holds dunnage up no longer than that.
+    #[test]
+    fn a_child_that_does_not_begin_its_program_is_killed() {
+        let sleeping = |seconds: u64| {
+            let sleep = [Argument::Words(Box::new([seconds, 0])), number(0)];
+            let sleep = Step::call("sleep", "", libc::SYS_nanosleep, sleep);
+            [sleep, Step::execute(Path::new("/bin/true"), &[c"true".into()], &[])]
+        };
+        let alone = |seconds| give_birth(&mut Stack::watched().unwrap(), 0, None, &sleeping(seconds));
+        let within = |seconds| {
+            let [mut first, mut second] = [Stack::new().unwrap(), Stack::new().unwrap()];
+            give_birth_within(&mut first, None, &[], &mut second, &sleeping(seconds))
+        };
+        let began = Instant::now();
+        for stuck in [alone(100), within(100)] {
+            assert!(matches!(stuck, Err(NotBorn::Stuck)), "{stuck:?}");
+        }
+        assert!(began.elapsed() < Duration::from_secs(50), "{:?}", began.elapsed());
+        for born in [alone(1), within(1)] {
+            super::super::child::reap(born.unwrap()).unwrap();
+        }
+    }
 
     /// The name of the thread and its children.
     const NAME: &str = "births-a-child";

@@ -48,4 +48,5 @@ pub mod socket;
 pub mod spawn;
 pub mod steps;
 pub mod terminal;
+mod unborn;
 mod walk;

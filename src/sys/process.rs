@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::event::PollFd;
@@ -63,6 +63,29 @@ pub fn is_ours_or_roots(pid: i32) -> bool {
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     let mut users = users.into_iter().flat_map(str::split_whitespace).map(str::parse).peekable();
     users.peek().is_some() && users.all(|user| user == Ok(0) || user == Ok(own))
+}
+
+/// The real user of a process.
+pub fn user_of(pid: i32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().next()?.parse().ok()
+}
+
+/// Whether a process that is called like a daemon is one: any user can give a process any name, and start a program that changes
+/// its user by a link with any name. It has the rights of root or of this process's user. For root in addition, its executable has
+/// its name, belongs to root, gives no rights, and is the file at this path here: in another mount namespace it may be another one.
+pub fn is_genuine(process: &Process) -> bool {
+    let is_roots = || {
+        let running = fs::metadata(format!("/proc/{}/exe", process.pid));
+        let Some((path, running)) = process.executable.as_ref().zip(running.ok()) else { return false };
+        let is_there = |here: fs::Metadata| (here.dev(), here.ino()) == (running.dev(), running.ino());
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        // The kernel cuts names.
+        let is_its =
+            name.starts_with(&process.name) && (name.len() == process.name.len() || process.name.len() == 15);
+        is_its && running.uid() == 0 && running.mode() & 0o6022 == 0 && fs::metadata(path).is_ok_and(is_there)
+    };
+    is_ours_or_roots(process.pid) && (!geteuid().is_root() || is_roots())
 }
 
 /// The processes that began at this time or later, in clock ticks after boot.

@@ -257,7 +257,7 @@ impl Program {
 
     /// The same with a direct clone: `posix_spawn` can change neither user, cgroup nor limits.
     fn cloned(&self, streams: [RawFd; 3]) -> io::Result<(i32, Stamp)> {
-        let mut stack = Stack::new()?;
+        let mut stack = if self.identity.is_some() { Stack::watched()? } else { Stack::new()? };
         let mut steps = Vec::new();
         let mut birthplace: Option<OwnedFd> = None;
         if let Some(place) = &self.place {

@@ -5,6 +5,7 @@ mod channel;
 mod inherited;
 mod pause;
 mod planted;
+mod pretenders;
 mod published;
 mod resume;
 mod secrets;

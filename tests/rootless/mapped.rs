@@ -19,6 +19,13 @@ fn mapping(dunnage: &Dunnage, subject: &str) -> (String, Ran) {
     assert_eq!(run.facts(0, "user").flatten().next(), Some("private"), "{ran}");
     assert_eq!(left::of_run(&run.run), Vec::<String>::new(), "{ran}");
     assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new(), "{ran}");
+    // Docker makes directories of its own next to one that others may not enter.
+    let (above, state) = (dunnage.state().parent().unwrap().to_owned(), dunnage.state());
+    let beside = fs::read_dir(above).unwrap().map(|entry| entry.unwrap().path());
+    let made: Vec<_> = beside
+        .filter(|path| *path != state && path.to_string_lossy().starts_with(&*state.to_string_lossy()))
+        .collect();
+    assert_eq!(made, Vec::<std::path::PathBuf>::new(), "{ran}");
     (found, ran)
 }
 
@@ -37,7 +44,7 @@ fn root_of_a_remapped_docker_is_a_subordinate_id() {
     if lacks(test, Need::Dockerd) {
         return;
     }
-    let Some(_user) = User::new(test, 'n', Ids::Subordinate) else { return };
+    let Some(_user) = User::closed(test, 'n') else { return };
     let dunnage = Dunnage::new();
     let allow = |mode| {
         let above = dunnage.directory().parent().unwrap().to_owned();

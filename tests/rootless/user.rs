@@ -30,6 +30,14 @@ impl User {
         if support::lacks(test, Need::Podman) { None } else { User::ordinary(test, letter, ids) }
     }
 
+    /// A new user with subordinate ids, as whom no one can log in.
+    pub fn closed(test: &str, letter: char) -> Option<User> {
+        let user = User::ordinary(test, letter, Ids::Subordinate)?;
+        let _alone = database();
+        assert_eq!(said("usermod", &["--shell", "/usr/sbin/nologin", &user.name]), Ok(String::new()));
+        Some(user)
+    }
+
     /// A new user, whether or not there is podman.
     pub fn ordinary(test: &str, letter: char, ids: Ids) -> Option<User> {
         for need in [Need::Root, Need::Useradd] {

@@ -73,18 +73,24 @@ impl Asked {
     }
 }
 
-/// The first user with subordinate ids to whom users can be mapped.
+/// The first user with subordinate ids to whom users can be mapped: whoever can become one of these ids owns files of the container,
+/// and some of the daemon's. So it is a user as whom no one logs in, and no other user has the ids.
 fn a_user(lists: &Lists) -> Result<Remapped, Unavailable> {
-    // Docker turns a remapping to root off.
-    let suited = |user: &&str| Login::ids(user).filter(|(number, _)| *number != 0);
+    let suited = |user: &&str| {
+        // Docker turns a remapping to root off.
+        let is_closed = Login::is_closed(user) && lists.are_its_own(user);
+        Login::ids(user).filter(|_| is_closed)
+    };
     let found = lists.users().find_map(|user| {
         let ((_, group), root) = (suited(&user)?, lists.first_group(user)?);
         Some(Remapped { user: user.to_owned(), group, root })
     });
     found.ok_or_else(|| {
-        let remedy = format!("give them to a user: {}", lists.remedy("USER"));
+        let make = "`useradd --system --no-create-home --shell /usr/sbin/nologin dunnage-remap`";
+        let remedy = format!("make one: {make} and {}", lists.remedy("dunnage-remap"));
         Unavailable::because(
-            "`userns=remap` needs a user other than root with 65536 subordinate ids in `/etc/subuid` and in `/etc/subgid`",
+            "`userns=remap` needs a user other than root, as whom no one can log in, with 65536 subordinate ids in `/etc/subuid` and in \
+             `/etc/subgid` that no other user has: a user with these ids could change what is in the container",
         )
         .with_remedy(remedy)
     })
@@ -268,7 +274,10 @@ fn containers_parent(spec: &Spec, users: &Value) -> Option<i32> {
 /// The limits of the user's daemon as far as a private one may have them, and in words how it differs.
 fn bounds_of(users: Option<i32>) -> Result<(Option<Bounds>, Option<String>), Failure> {
     let Some(pid) = users else { return Ok((None, None)) };
-    let read = || Bounds::of(pid).and_then(|wanted| wanted.attainable());
+    // A daemon keeps files of its own, which others must not be able to change, as its user's daemon may let them.
+    let safe = |mask: u32| mask | 0o022;
+    let wanted = || Bounds::of(pid).map(|wanted| Bounds { umask: wanted.umask.map(safe), ..wanted });
+    let read = || wanted().and_then(|wanted| wanted.attainable());
     let (bounds, refused) = read().or_environment(format_args!("cannot read the limits of process {pid}"))?;
     let one = |one: &Refused| format!("{} {} where the user's daemon has {}", one.what, one.got, one.wanted);
     let told: Vec<String> = refused.iter().map(one).collect();

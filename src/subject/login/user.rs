@@ -121,6 +121,13 @@ impl Login {
         Account::find(name).map(|account| (account.user, account.group))
     }
 
+    /// Whether there is such a user, other than root, as whom no one can log in.
+    pub fn is_closed(name: &str) -> bool {
+        const CLOSED: [&str; 2] = ["nologin", "false"];
+        let shell = |account: &Account| account.shell.rsplit('/').next().unwrap_or_default().to_owned();
+        Account::find(name).is_some_and(|one| one.user != 0 && CLOSED.contains(&shell(&one).as_str()))
+    }
+
     /// The user with this name, and what a login gives them. `None` if dunnage already runs as that user and
     /// nothing has to change.
     pub fn of(name: &str) -> Result<Option<Login>, Unavailable> {

@@ -421,6 +421,7 @@ impl Prepared {
             }
             NotBorn::Step(error) => LaunchError::Step(error),
             NotBorn::Clone(error) => LaunchError::Clone(error),
+            error @ NotBorn::Stuck => LaunchError::Clone(error.into()),
         }
     }
 
