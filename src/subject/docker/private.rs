@@ -73,7 +73,7 @@ impl Asked {
     }
 }
 
-/// The first user with subordinate ids to whom users can be mapped: whoever can become one of these ids owns files of the container,
+/// The first user with subordinate ids to whom users can be mapped: a user who can become one of these ids owns files of the container,
 /// and some of the daemon's. So it is a user as whom no one logs in, and no other user has the ids.
 fn a_user(lists: &Lists) -> Result<Remapped, Unavailable> {
     let suited = |user: &&str| {
