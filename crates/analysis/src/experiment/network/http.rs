@@ -28,7 +28,7 @@ pub const OF_A_PROGRAM: &str = "2s";
 /// The same in a quick run.
 pub const OF_A_PROGRAM_QUICK: &str = "500ms";
 /// How long a user's program is loaded after its start before anything counts, at least.
-const WARM: &str = "3s";
+const WARM: &str = "8s";
 /// How long it is loaded on each path before anything counts, at least.
 pub const ON_A_PATH: Nanos = Nanos::from_millis(1000);
 /// The load before the first one that counts takes this part of it.
@@ -296,7 +296,7 @@ static GUARDED: [SettingKey; 11] = [
         .meaning("the path that the command is asked for, `/` by default; its answers must have status 200"),
     SettingKey::of("warm", &[])
         .or(is_time)
-        .meaning("how long the command is loaded after its start before anything counts, at least; `3s` by default"),
+        .meaning("how long the command is loaded after its start before anything counts, at least; `8s` by default"),
     SettingKey::of("file", &[])
         .or(|value| {
             let is_size = parse_size(value).is_some_and(|bytes| (1..=1 << 30).contains(&bytes));
