@@ -9,9 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::pidfd;
 use super::signals::Interrupts;
+use crate::units::Nanos;
 
 /// Between two looks. More often would disturb what is measured.
 const TICK: Duration = Duration::from_millis(500);
@@ -84,8 +87,9 @@ impl Drop for Watched {
 fn watch(interrupts: &Interrupts) {
     loop {
         thread::sleep(TICK);
-        // Looked at and not received: who waits for it must be woken.
-        let longest = if interrupts.pending() { INTERRUPTED } else { LONGEST };
+        // Looked at and not received, as `Interrupts` would: who waits for it must be woken. It stays until dunnage goes on.
+        let waiting = pidfd::poll(&mut [PollFd::new(interrupts, PollFlags::IN)], Nanos(0));
+        let longest = if waiting { INTERRUPTED } else { LONGEST };
         for one in all().iter().filter(|one| one.since.elapsed() >= longest) {
             one.was_killed.store(true, Ordering::Release);
             // The last one first: its parent is suspended too.
