@@ -9,36 +9,11 @@ use crate::dunnage::{Dunnage, Ran};
 use crate::left;
 use crate::rootless::user::User;
 use crate::running::Running;
-use crate::support::{Need, lacks, skip};
+use crate::support::{LIMITED, Need, at_hand, lacks, with};
 use dunnage::plan::Relation;
 use dunnage::record::{self, Recorded};
 use dunnage::subject::on_path;
 use dunnage::sys::limits::may_be_raised;
-
-const ALL: [(Need, &str); 8] = [
-    (Need::Root, "bare"),
-    (Need::Root, "floor"),
-    (Need::Runc, "runc"),
-    (Need::Crun, "crun"),
-    (Need::Docker, "docker:net=none"),
-    (Need::Docker, "docker:net=none,client=api"),
-    (Need::Podman, "podman:net=none"),
-    (Need::Podman, "podman:net=none,client=api"),
-];
-
-/// Those that work here, as options with these keys.
-fn at_hand(test: &str, keys: &str) -> (usize, String) {
-    let works = |(need, subject): &(Need, &'static str)| match need.ready() {
-        Ok(()) => Some(*subject),
-        Err(reason) => {
-            skip(&format!("{test} ({subject})"), *need, &reason);
-            None
-        }
-    };
-    let all: Vec<&str> = ALL.iter().filter_map(works).collect();
-    let one = |subject: &&str| format!("-s {subject}{}{keys}", if subject.contains(':') { ',' } else { ':' });
-    (all.len(), all.iter().map(one).collect::<Vec<_>>().join(" "))
-}
 
 /// In how many cells `check` found all of these.
 fn with_facts(ran: &Ran, facts: &[&str]) -> usize {
@@ -53,7 +28,8 @@ fn limits_are_in_force_everywhere_and_for_what_enters_too() {
         return;
     }
     // Not another soft limit: Go's runtime raises that in runc now and then while a process enters.
-    let (count, subjects) = at_hand(TEST, "ulimit=\"nofile=600,core=0\",cpuset=0");
+    let all = at_hand(TEST, &LIMITED[..8]);
+    let (count, subjects) = (all.len(), with(&all, "ulimit=\"nofile=600,core=0\",cpuset=0"));
     let ran = Dunnage::new().run(&format!("check start exec {subjects} --set prestate=idle"));
     assert_eq!(ran.code, 0, "{ran}");
     assert!(!ran.stdout.contains("differs"), "{ran}");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::dunnage::{Dunnage, Ran};
 use crate::left;
 use crate::running::Running;
-use crate::support::{Need, lacks, skip};
+use crate::support::{LIMITED, Need, at_hand, lacks, skip, with};
 use dunnage::record;
 use dunnage::subject::on_path;
 use dunnage::sys::cgroup::{self, CgroupPlan, CpuLimit};
@@ -31,43 +31,13 @@ fn cgroups_for(test: &str) -> Option<CgroupPlan> {
     cgroups().inspect_err(|why| skip(test, Need::Cgroup, why)).ok()
 }
 
-/// Those of these subjects that work here.
-fn at_hand(test: &str, subjects: &[(Need, &'static str)]) -> Vec<&'static str> {
-    let works = |(need, subject): &(Need, &'static str)| match need.ready() {
-        Ok(()) => Some(*subject),
-        Err(reason) => {
-            skip(&format!("{test} ({subject})"), *need, &reason);
-            None
-        }
-    };
-    subjects.iter().filter_map(works).collect()
-}
-
-const ALL: [(Need, &str); 9] = [
-    (Need::Root, "bare"),
-    (Need::Root, "floor"),
-    (Need::Runc, "runc"),
-    (Need::Crun, "crun"),
-    (Need::Docker, "docker:net=none"),
-    (Need::Docker, "docker:net=none,client=api"),
-    (Need::Podman, "podman:net=none"),
-    (Need::Podman, "podman:net=none,client=api"),
-    (Need::Containerd, "containerd"),
-];
-
-/// The subjects with these keys added.
-fn with(subjects: &[&str], keys: &str) -> String {
-    let one = |subject: &&str| format!("-s {subject}{}{keys}", if subject.contains(':') { ',' } else { ':' });
-    subjects.iter().map(one).collect::<Vec<_>>().join(" ")
-}
-
 #[test]
 fn half_a_cpu_is_in_force_everywhere_and_nothing_is_left() {
     const TEST: &str = "half_a_cpu_is_in_force_everywhere_and_nothing_is_left";
     if cgroups_for(TEST).is_none() {
         return;
     }
-    let subjects = at_hand(TEST, &ALL);
+    let subjects = at_hand(TEST, &LIMITED);
     let dunnage = Dunnage::new();
     let arguments = with(&subjects, "cpus=0.5");
     let ran = dunnage.run(&format!("run start {arguments} --rounds 2 --set prestate=idle -o DIR"));
@@ -91,7 +61,7 @@ fn whoever_enters_a_limited_container_is_limited_too() {
     if cgroups_for(TEST).is_none() {
         return;
     }
-    let subjects = at_hand(TEST, &ALL[1..5]);
+    let subjects = at_hand(TEST, &LIMITED[1..5]);
     let arguments = with(&subjects, "cpus=0.5");
     let ran = Dunnage::new().run(&format!("check exec {arguments} --set prestate=idle"));
     assert_eq!(ran.code, 0, "{ran}");
@@ -122,7 +92,7 @@ fn a_burst_is_in_force_or_it_is_told_who_left_it_out() {
         return skip(TEST, Need::Cgroup, "this kernel has no bursts");
     }
     let dunnage = Dunnage::new();
-    for subject in at_hand(TEST, &ALL[..4]) {
+    for subject in at_hand(TEST, &LIMITED[..4]) {
         let arguments = with(&[subject], "cpus=0.5,burst=20ms");
         let ran = dunnage.run(&format!("check start {arguments} --set prestate=idle"));
         let ours = ["bare", "floor"].contains(&subject);

@@ -14,6 +14,7 @@ use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
 use super::protocol::{Content, GREETING, Key, REQUEST, Wish};
+use super::streams::Whole;
 use super::trips::LONGEST_DATAGRAM;
 use super::{Receive, failure};
 use crate::outcome::Failure;
@@ -145,7 +146,7 @@ fn serve(mut stream: TcpStream, key: Key) -> io::Result<()> {
         Wish::Trips { size, receive } => echo(&mut stream, size as usize, receive),
         Wish::Down { bytes, seed } => Content::of(seed).send(&mut stream, bytes),
         Wish::Up { bytes, seed } => {
-            let received = Content::of(seed).receive(&mut stream, bytes)?;
+            let received = Content::of(seed).receive(&mut Whole(&stream), bytes)?;
             let receipt = [received.bytes.to_le_bytes(), received.wrong.to_le_bytes()];
             stream.write_all(receipt.as_flattened())
         }

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::dunnage::{Dunnage, Ran, finished};
-use crate::support::{Need, lacks};
+use crate::support::{Need, at_hand, lacks};
 
 /// An image of one engine whose only program is `/bin/tool`.
 struct Image {
@@ -56,12 +56,6 @@ impl Drop for Image {
     }
 }
 
-/// Those of these subjects that work here; the others are reported as skips.
-pub fn at_hand(test: &str, all: &[(&'static str, Need)]) -> Vec<&'static str> {
-    let is_ready = |(name, need): &&(&str, Need)| !lacks(&format!("{test} ({name})"), *need);
-    all.iter().filter(is_ready).map(|(name, _)| *name).collect()
-}
-
 fn check(dunnage: &Dunnage, subjects: &[String], cmd: &str, more: &str) -> Ran {
     let subjects: Vec<_> = subjects.iter().map(|subject| format!("-s {subject}")).collect();
     let mut command = dunnage.command(&format!("check command {} {more}", subjects.join(" ")));
@@ -88,7 +82,7 @@ fn the_same_file(test: &str, engine: &'static str, need: Need) {
     }
     let image = Image::import(engine, test);
     let mut subjects = vec![image.of("bare"), image.of("floor"), image.of(engine)];
-    let runtimes = at_hand(test, &[("crun", Need::Crun), ("runc", Need::Runc)]);
+    let runtimes = at_hand(test, &[(Need::Crun, "crun"), (Need::Runc, "runc")]);
     subjects.extend(runtimes.iter().map(|runtime| image.of(runtime)));
     let dunnage = Dunnage::new();
     // The second time through a mount of the file's directory, which is in no image.
@@ -227,7 +221,7 @@ fn every_launch_begins_from_the_same_root() {
     }
     let image = Image::import("docker", test);
     let dunnage = Dunnage::new();
-    let ready = at_hand(test, &[("crun", Need::Crun), ("runc", Need::Runc), ("youki", Need::Youki)]);
+    let ready = at_hand(test, &[(Need::Crun, "crun"), (Need::Runc, "runc"), (Need::Youki, "youki")]);
     let subjects = ["bare", "floor", "docker"].into_iter().chain(ready);
     let subjects: String = subjects.map(|name| format!(" -s {}", image.of(name))).collect();
     let words = format!("run command{subjects} --rounds 2 --env DUNNAGE_STATE=/state -o DIR");
@@ -295,7 +289,7 @@ fn the_memory_of_all_processes_of_a_container_counts_together() {
     let dunnage = Dunnage::new();
     let places = ["/bin", "/lib", "/lib64", "/usr"].iter().filter(|place| Path::new(place).exists());
     let mounts: String = places.map(|place| format!(" --mount {place}:{place}:ro")).collect();
-    let ready = at_hand(test, &[("docker", Need::Docker), ("podman", Need::Podman)]);
+    let ready = at_hand(test, &[(Need::Docker, "docker"), (Need::Podman, "podman")]);
     let contained: Vec<_> = ["floor", "crun"].into_iter().chain(ready).collect();
     let subjects: String = contained.iter().map(|name| format!(" -s {name}")).collect();
     let words = format!("run command -s bare{subjects} --rounds 1 --shell{mounts} -o DIR");

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use crate::dunnage::{Dunnage, Ran, finished};
 use crate::left;
-use crate::machine::command::{at_hand, values};
-use crate::support::{Need, free_port, lacks};
+use crate::machine::command::values;
+use crate::support::{Need, at_hand, free_port, lacks};
 
 /// What a container needs to run the host's programs.
 const HOST: &str = "--mount /usr:/usr:ro --mount /lib:/lib:ro --mount /lib64:/lib64:ro";
@@ -49,15 +49,15 @@ fn noting_service(port: u16, directory: &str) -> String {
 /// Subjects that run it, of those that are available here; the others are reported as skips.
 fn subjects(test: &str) -> Vec<&'static str> {
     let all = [
-        ("crun", Need::Crun),
-        ("runc", Need::Runc),
-        ("youki", Need::Youki),
-        ("docker", Need::Docker),
-        ("docker:client=api,tty=true", Need::Docker),
-        ("docker:client=api", Need::Docker),
-        ("docker:net=none,tty=true", Need::Docker),
-        ("podman", Need::Podman),
-        ("containerd", Need::Containerd),
+        (Need::Crun, "crun"),
+        (Need::Runc, "runc"),
+        (Need::Youki, "youki"),
+        (Need::Docker, "docker"),
+        (Need::Docker, "docker:client=api,tty=true"),
+        (Need::Docker, "docker:client=api"),
+        (Need::Docker, "docker:net=none,tty=true"),
+        (Need::Podman, "podman"),
+        (Need::Containerd, "containerd"),
     ];
     ["bare", "floor"].into_iter().chain(at_hand(test, &all)).collect()
 }

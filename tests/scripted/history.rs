@@ -65,6 +65,25 @@ fn a_planted_change_is_found_at_its_run_and_nowhere_else() {
     assert!(ran.code == 0 && ran.stdout.contains("counts once"), "{ran}");
 }
 
+/// The rounds that an engine survives need not be like those that it lost: they carry no change.
+#[test]
+fn a_run_that_lost_a_third_of_its_rounds_carries_no_change() {
+    let dunnage = Dunnage::new();
+    let value = |day: &str, fail: &str, code: i32| {
+        let ran = dunnage.run(&format!(
+            "run start -s a=fake:time=20ms{fail} --set prestate=idle --rounds 12 -o DIR/{day}"
+        ));
+        assert_eq!(ran.code, code, "{ran}");
+    };
+    value("01", "", 0);
+    value("02", ",fail=3", 6);
+    // One of twelve may be chance.
+    value("03", ",fail=12", 0);
+    let table = dunnage.run("history DIR --format csv").stdout;
+    let are_suspect: Vec<bool> = table.lines().skip(1).map(|line| line.contains("suspect")).collect();
+    assert_eq!(are_suspect, [false, true, false], "{table}");
+}
+
 /// hyperfine's commands do not show the state of the machine, least of all one that changed.
 #[test]
 fn a_command_that_others_measured_changes_by_itself() {

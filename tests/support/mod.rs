@@ -165,6 +165,31 @@ pub fn lacks(test: &str, need: Need) -> bool {
     need.ready().inspect_err(|reason| skip(test, need, reason)).is_err()
 }
 
+/// Those of these subjects that work here; the others are reported as skips.
+pub fn at_hand(test: &str, subjects: &[(Need, &'static str)]) -> Vec<&'static str> {
+    let is_ready = |(need, subject): &&(Need, &str)| !lacks(&format!("{test} ({subject})"), *need);
+    subjects.iter().filter(is_ready).map(|(_, subject)| *subject).collect()
+}
+
+/// Each kind of subject whose containers can have limits.
+pub const LIMITED: [(Need, &str); 9] = [
+    (Need::Root, "bare"),
+    (Need::Root, "floor"),
+    (Need::Runc, "runc"),
+    (Need::Crun, "crun"),
+    (Need::Docker, "docker:net=none"),
+    (Need::Docker, "docker:net=none,client=api"),
+    (Need::Podman, "podman:net=none"),
+    (Need::Podman, "podman:net=none,client=api"),
+    (Need::Containerd, "containerd"),
+];
+
+/// Options for the subjects with these keys added.
+pub fn with(subjects: &[&str], keys: &str) -> String {
+    let one = |subject: &&str| format!("-s {subject}{}{keys}", if subject.contains(':') { ',' } else { ':' });
+    subjects.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
 /// Prints a skip; the test returns right after. Panics if the need is required.
 pub fn skip(test: &str, need: Need, reason: &str) {
     let reason = reason.replace('\n', " ");

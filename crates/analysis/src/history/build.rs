@@ -12,7 +12,7 @@ use crate::record::Order;
 use crate::stats::{self, Alpha, Rng, Sample};
 use crate::text::{listed, quoted};
 use crate::units::counted;
-use crate::verdict::Kind;
+use crate::verdict::{Kind, lost_too_many};
 
 /// What the user wants to see.
 #[derive(Debug, Clone, Default)]
@@ -177,7 +177,9 @@ fn is_shared(series: &Series) -> bool {
 fn value(run: &Run<'_>, cell: usize, metric: usize) -> Option<Value> {
     let summary = run.quality.cells.get(cell)?.metrics.get(metric)?.as_ref()?;
     // A suspect that is only about small differences leaves the value as it is.
-    let is_suspect = run.quality.suspects.iter().any(|one| one.concerns(&[cell], metric, f64::INFINITY));
+    let is_told = run.quality.suspects.iter().any(|one| one.concerns(&[cell], metric, f64::INFINITY));
+    // The rounds that are left need not be like those that failed.
+    let is_suspect = is_told || lost_too_many(run.recorded, cell).is_some();
     Some(Value { median: summary.median, is_suspect })
 }
 
