@@ -167,11 +167,12 @@ fn exec_root(directory: &Path) -> PathBuf {
     Path::new("/run").join(format!("dunnage-{name}"))
 }
 
-/// Makes that directory: anyone may pass, and only root changes or lists it.
+/// Makes that directory: anyone may pass, and only root changes or lists it. In a sticky directory others cannot replace it.
 fn passable(directory: &Path) -> io::Result<PathBuf> {
     let path = exec_root(directory);
     let above = fs::symlink_metadata("/run")?;
-    if !above.is_dir() || above.uid() != 0 || above.mode() & 0o022 != 0 {
+    let is_open = above.mode() & 0o022 != 0 && above.mode() & 0o1000 == 0;
+    if !above.is_dir() || above.uid() != 0 || is_open {
         return Err(io::Error::other("others may change `/run`"));
     }
     fs::create_dir(&path)?;

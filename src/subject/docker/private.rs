@@ -334,7 +334,10 @@ fn started(
         (without["bridge"], without["iptables"]) = ("none".into(), false.into());
         return Ok((start(&without)?, Bridge::None));
     }
-    let reason = format!("a private daemon with {} did not start", asked.described());
+    let mut reason = format!("a private daemon with {} did not start", asked.described());
+    if failure.words.is_none() {
+        reason = format!("{reason}: {}", failure.reason);
+    }
     Err(Failure { reason, ..failure }.into())
 }
 
