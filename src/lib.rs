@@ -23,6 +23,7 @@ pub mod sys;
 pub mod watch;
 
 pub use dunnage_analysis::{advise, experiment, outcome, plan, stats, units, variables, verdict};
+pub use dunnage_orders as orders;
 pub use dunnage_report::{document, reference, report};
 
 /// Comparing old runs with new ones, and reporting the result.

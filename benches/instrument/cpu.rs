@@ -75,8 +75,8 @@ fn planted(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
         Rng::for_stream(bench.seed, round as u64).shuffle(&mut order);
         for side in order {
             let work = measure::cpu::work(PASSES, more[side], 0);
-            let launch = worked(subject.as_mut(), &bench.run, &work).map_err(explained)?;
-            samples[side].push(work_sample(&launch).map_err(|failure| anyhow::anyhow!("{failure}"))?);
+            let (launch, done) = worked(subject.as_mut(), &bench.run, &work).map_err(explained)?;
+            samples[side].push(work_sample(&launch, &done).map_err(|failure| anyhow::anyhow!("{failure}"))?);
         }
     }
     let took = Nanos::from_seconds(began.elapsed().as_secs_f64());

@@ -7,14 +7,16 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use dunnage::probe::message::Answer;
-use dunnage::subject::{Container, Work, on_path};
+use dunnage::orders::files::{
+    Append, Class, Clear, Files, Forget, How, Io, Limit, Modify, Prepare, Read, Write,
+};
+use dunnage::subject::{Container, on_path};
 use dunnage::units::Nanos;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::bench::Bench;
-use crate::network::{asked, said, service};
+use crate::network::{asked, said, serving};
 use crate::sides::take_turns;
 use crate::table::{Row, Target};
 
@@ -35,16 +37,16 @@ const LATENCY: Target = Target::Ratio(0.9, 1.1);
 /// Seconds for a whole file: written and synced, written past the page cache and synced, and read past it.
 pub fn throughput(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let rows = [
-        ("100 MiB written and synced / fio", "write", "synced", "0"),
-        ("100 MiB written with O_DIRECT / fio", "write", "direct", "1"),
-        ("100 MiB read with O_DIRECT / fio", "read", "direct", "1"),
+        ("100 MiB written and synced / fio", "write", Class::Synced, "0"),
+        ("100 MiB written with O_DIRECT / fio", "write", Class::Direct, "1"),
+        ("100 MiB read with O_DIRECT / fio", "read", Class::Direct, "1"),
     ];
     on_path("fio").context(NO_FIO)?;
     with_place(bench, |bench, probe, place| {
         rows.iter()
             .map(|(name, verb, class, is_direct)| {
                 if *verb == "read" {
-                    order(bench, probe, &format!("write PLACE {BYTES} 1 {BLOCK} synced plain"), place)?;
+                    asked(bench, probe, write(place, Class::Synced))?;
                 }
                 let pairs = {
                     let probe = &mut *probe;
@@ -58,16 +60,16 @@ pub fn throughput(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
                             seconds_of(&said(&mut fio)?, verb)
                         }),
                         Box::new(|bench| {
-                            let words = match *verb {
-                                "read" => format!("read PLACE 1 {BLOCK} {class} plain"),
-                                _ => format!("write PLACE {BYTES} 1 {BLOCK} {class} plain"),
+                            let (path, count, how) = (place.to_owned(), 1, how(*class));
+                            let moved = match *verb {
+                                "read" => asked(bench, probe, Read { path, count, how })?,
+                                _ => asked(bench, probe, write(place, *class))?,
                             };
-                            let answer = order(bench, probe, &words, place)?;
-                            ensure!(result(&answer, "bytes")? == BYTES as i64);
+                            ensure!(moved.bytes == BYTES);
                             if *verb == "write" {
-                                order(bench, probe, "clear PLACE", place)?;
+                                asked(bench, probe, Clear { path: place.to_owned() })?;
                             }
-                            Ok(result(&answer, "took")? as f64 / 1e9)
+                            Ok(moved.took.seconds())
                         }),
                     )?
                 };
@@ -90,10 +92,10 @@ pub fn syncs(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
                 median_of(&said(fio.arg("--fdatasync=1"))?)
             }),
             Box::new(|bench| {
-                let answer = order(bench, probe, &format!("append PLACE {APPENDS} 4096 0"), place)?;
-                let times = answer.done.distributions.first().context("no distribution")?;
-                order(bench, probe, "clear PLACE", place)?;
-                Ok(times.1.quantile(0.5).context("no append")? as f64 / 1e9)
+                let limit = Limit { count: APPENDS, time: Nanos(0) };
+                let done = asked(bench, probe, Append { path: place.to_owned(), size: 4096, limit })?;
+                asked(bench, probe, Clear { path: place.to_owned() })?;
+                Ok(done.append.quantile(0.5).context("no append")? as f64 / 1e9)
             }),
         )
     })?;
@@ -104,11 +106,13 @@ pub fn syncs(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
 /// difference of two sizes, none of which is in the page cache.
 pub fn copy_up(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let pairs = with_place(bench, |bench, probe, place| {
-        order(bench, probe, &format!("prepare PLACE/lower 0:{SMALLER} 1:{BYTES}"), place)?;
+        let files = vec![("0".into(), SMALLER), ("1".into(), BYTES)];
+        asked(bench, probe, Prepare { path: place.join("lower"), files })?;
         let probe = std::cell::RefCell::new(probe);
         let forget = |bench: &mut Bench| -> Result<()> {
-            let answer = order(bench, &mut probe.borrow_mut(), "forget PLACE/lower 2", place)?;
-            ensure!(result(&answer, "resident")? == 0, "files stayed in the page cache");
+            let order = Forget { path: place.join("lower"), count: 2 };
+            let stayed = asked(bench, &mut probe.borrow_mut(), order)?.resident;
+            ensure!(stayed == 0, "files stayed in the page cache");
             Ok(())
         };
         take_turns(
@@ -131,8 +135,8 @@ pub fn copy_up(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
                 let overlay = Overlay::mount(place)?;
                 forget(bench)?;
                 let mut modify = |number: u64| -> Result<i64> {
-                    let words = format!("modify PLACE/merged/{number}");
-                    result(&order(bench, &mut probe.borrow_mut(), &words, place)?, "took")
+                    let order = Modify { file: place.join("merged").join(number.to_string()) };
+                    Ok(asked(bench, &mut probe.borrow_mut(), order)?.all.took.0)
                 };
                 let took = modify(1)? - modify(0)?;
                 drop(overlay);
@@ -176,19 +180,17 @@ fn with_place<T>(
     let place: TempDir = tempfile::Builder::new().prefix("dunnage-bench-").tempdir_in("/var/tmp")?;
     let bare = bench.subject("bare")?;
     let run = &bench.another_run()?;
-    let mut probe = service(bare.as_ref(), run)?;
+    let mut probe = serving(bare.as_ref(), run)?;
     use_it(bench, &mut probe, place.path())
 }
 
-fn order(bench: &mut Bench, probe: &mut Container<'_>, words: &str, place: &Path) -> Result<Answer> {
-    let words = words.split(' ').map(|word| word.replace("PLACE", &place.to_string_lossy()));
-    let order = Work::new("files", words.collect(), Nanos(0));
-    asked(bench, probe, &order)
+fn how(class: Class) -> How {
+    How { class, io: Io::Plain, block: BLOCK }
 }
 
-fn result(answer: &Answer, name: &str) -> Result<i64> {
-    let found = answer.done.results.iter().find(|(own, _)| own == name);
-    Ok(found.with_context(|| format!("no `{name}`"))?.1)
+/// Writes a file there.
+fn write(place: &Path, class: Class) -> Write {
+    Write { path: place.to_owned(), files: Files { count: 1, bytes: BYTES }, how: how(class) }
 }
 
 /// fio with one file: a new one that it removes when it writes, dunnage's when it reads.

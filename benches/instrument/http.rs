@@ -2,46 +2,53 @@
 //! first CPU, from the last one, with the same threads and connections, for `/network`.
 
 use anyhow::{Context, Result, ensure};
+use dunnage::orders::network::{Limit, Load, Request, Service, Settings};
 use dunnage::subject::on_path;
 use dunnage::units::Nanos;
 
 use crate::bench::Bench;
-use crate::network::{asked, cpus, order, pinned, said, with_ends};
+use crate::network::{asked, cpus, end, pinned, said, with_ends};
 use crate::sides::take_turns;
 use crate::table::{Row, Target};
 
 /// How long each side makes requests.
 const WINDOW: Nanos = Nanos::from_millis(1000);
 /// The bytes of the server's answer.
-const BODY: &str = "body=8";
+const BODY: usize = 8;
 
 /// Seconds a request, with few connections and with many. A rate of at least 0.95 of wrk's is the goal.
 pub fn against_wrk(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     on_path("wrk").context("`wrk` is not installed")?;
     let [server_cpu, client_cpu] = cpus()?;
-    ["8", "100"]
-        .iter()
+    [8, 100]
+        .into_iter()
         .map(|connections| {
-            let pairs = with_ends(bench, "http", server_cpu, |bench, client, own| {
-                let nanos = WINDOW.0.to_string();
-                let order =
-                    order(&["load", own, "/network", connections, "1", "0", &nanos, BODY], client_cpu);
+            let service = Service::Http(Settings::default());
+            let pairs = with_ends(bench, service, server_cpu, |bench, client, own| {
+                let load = Load {
+                    path: "/network".to_owned(),
+                    connections,
+                    threads: 1,
+                    limit: Limit { count: 0, time: WINDOW },
+                    rate: None,
+                    status: 200,
+                    body: Some(BODY),
+                    computes: Nanos(0),
+                };
+                let order = Request { client: end(own, client_cpu), load };
                 take_turns(
                     bench,
                     rounds,
                     Box::new(|bench| {
                         bench.fall_silent();
                         let mut wrk = pinned(client_cpu, "wrk");
-                        wrk.args(["-t", "1", "-c", connections, "-d", "1s"]);
+                        wrk.args(["-t", "1", "-c", &connections.to_string(), "-d", "1s"]);
                         seconds_of(&said(wrk.arg(format!("http://{own}/network")))?)
                     }),
                     Box::new(|bench| {
-                        let results = asked(bench, client, &order)?.done.results;
-                        let of =
-                            |name: &str| results.iter().find(|(own, _)| own == name).map(|(_, value)| *value);
-                        let [requests, took] = [of("requests"), of("took")].map(Option::unwrap_or_default);
-                        ensure!(requests > 0 && of("closed") == Some(0), "{results:?}");
-                        Ok(took as f64 / 1e9 / requests as f64)
+                        let done = asked(bench, client, order.clone())?;
+                        ensure!(done.requests > 0 && done.wrong == [0; 6], "{done:?}");
+                        Ok(done.took.seconds() / done.requests as f64)
                     }),
                 )
             })?;

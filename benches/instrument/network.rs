@@ -3,13 +3,15 @@
 //! all the rest and varies as much, on both sides alike. For streams the server has the first CPU and the client
 //! the last.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use dunnage::orders::Ask;
+use dunnage::orders::network::{Client, Direction, Limit, Protocol, Receive, Serve, Service, Stream, Trip};
 use dunnage::outcome::Abort;
-use dunnage::probe::message::Answer;
 use dunnage::resource::ports;
-use dunnage::subject::{Container, ContainerRequest, Resident, RunContext, Subject, Work, on_path};
+use dunnage::subject::{Container, ContainerRequest, Resident, RunContext, Subject, on_path};
 use dunnage::sys::affinity;
 use dunnage::units::Nanos;
 use serde_json::Value;
@@ -29,19 +31,19 @@ const BYTES: u64 = 2 << 30;
 pub fn trips(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     on_path("sockperf").context("`sockperf` is not installed")?;
     let target = Target::Ratio(0.0, 1.02);
-    ["tcp", "udp"]
-        .iter()
-        .map(|protocol| {
+    [(Protocol::Tcp, Service::Tcp, "tcp"), (Protocol::Udp, Service::Udp, "udp")]
+        .into_iter()
+        .map(|(protocol, service, name)| {
             let [_, cpu] = cpus()?;
             let port = port()?;
-            let over = if *protocol == "tcp" { &["--tcp"][..] } else { &[] };
+            let over = if protocol == Protocol::Tcp { &["--tcp"][..] } else { &[] };
             let mut sockperf = pinned(cpu, "sockperf");
             sockperf.args(["server", "-i", "127.0.0.1", "-p", &port]).args(over);
             let _server = Ends(sockperf.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
-            let pairs = with_ends(bench, protocol, cpu, |bench, client, own| {
-                let words =
-                    ["trips", protocol, own, &SIZE.to_string(), "0", &WINDOW.0.to_string(), "blocking"];
-                let order = order(&words, cpu);
+            let pairs = with_ends(bench, service, cpu, |bench, client, own| {
+                let limit = Limit { count: 0, time: WINDOW };
+                let (client_end, receive) = (end(own, cpu), Receive::Blocking);
+                let order = Trip { client: client_end, protocol, size: SIZE as u64, limit, receive };
                 take_turns(
                     bench,
                     rounds,
@@ -53,13 +55,12 @@ pub fn trips(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
                         median_of(&said(&mut sockperf)?)
                     }),
                     Box::new(|bench| {
-                        let answer = asked(bench, client, &order)?;
-                        let trips = answer.done.distributions.first().context("no distribution")?;
-                        Ok(trips.1.quantile(0.5).context("no round trip")? as f64 / 1e9)
+                        let done = asked(bench, client, order)?;
+                        Ok(done.trip.quantile(0.5).context("no round trip")? as f64 / 1e9)
                     }),
                 )
             })?;
-            Ok(Row::of_pairs(&format!("{protocol} round trip, median / sockperf"), bench, &pairs, &target))
+            Ok(Row::of_pairs(&format!("{name} round trip, median / sockperf"), bench, &pairs, &target))
         })
         .collect()
 }
@@ -72,12 +73,12 @@ pub fn streams(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let mut iperf = pinned(server_cpu, "iperf3");
     iperf.args(["-s", "-p", &port]).stdout(Stdio::null()).stderr(Stdio::null());
     let _server = Ends(iperf.spawn()?);
-    ["up", "down"]
-        .iter()
-        .map(|direction| {
-            let way = if *direction == "up" { &[][..] } else { &["--reverse"] };
-            let pairs = with_ends(bench, "tcp", server_cpu, |bench, client, own| {
-                let order = order(&["streams", own, direction, &BYTES.to_string(), "1"], client_cpu);
+    [(Direction::Up, "up", &[][..]), (Direction::Down, "down", &["--reverse"])]
+        .into_iter()
+        .map(|(direction, name, way)| {
+            let pairs = with_ends(bench, Service::Tcp, server_cpu, |bench, client, own| {
+                let order =
+                    Stream { client: end(own, client_cpu), direction, bytes: BYTES, streams: 1, seed: 0 };
                 take_turns(
                     bench,
                     rounds,
@@ -90,16 +91,14 @@ pub fn streams(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
                         seconds_of(&said(&mut iperf)?)
                     }),
                     Box::new(|bench| {
-                        let results = asked(bench, client, &order)?.done.results;
-                        let of =
-                            |name: &str| results.iter().find(|(own, _)| own == name).map(|(_, value)| *value);
-                        ensure!(of("wrong") == Some(0) && of("bytes") == Some(BYTES as i64), "{results:?}");
-                        Ok(of("took").context("no time")? as f64 / 1e9)
+                        let done = asked(bench, client, order)?;
+                        ensure!(done.wrong == 0 && done.bytes == BYTES, "{done:?}");
+                        Ok(done.took.seconds())
                     }),
                 )
             })?;
             let target = Target::Ratio(0.0, 1.05);
-            Ok(Row::of_pairs(&format!("2 GiB {direction} over one stream / iperf3"), bench, &pairs, &target))
+            Ok(Row::of_pairs(&format!("2 GiB {name} over one stream / iperf3"), bench, &pairs, &target))
         })
         .collect()
 }
@@ -122,28 +121,28 @@ pub fn pinned(cpu: usize, program: &str) -> Command {
     command
 }
 
-pub fn order(words: &[&str], cpu: usize) -> Work {
-    let words = words.iter().map(|word| (*word).to_owned()).chain([format!("cpu={cpu}")]);
-    Work::new("network", words.collect(), WINDOW)
+/// A client of this server on this CPU.
+pub fn end(target: SocketAddr, cpu: usize) -> Client {
+    Client { cpu: Some(cpu), ..Client::of(target) }
 }
 
 /// Calls `use_them` with a client, and the address of dunnage's server over this protocol.
 pub fn with_ends<T>(
     bench: &mut Bench,
-    protocol: &str,
+    service: Service,
     server_cpu: usize,
-    use_them: impl FnOnce(&mut Bench, &mut Container<'_>, &str) -> Result<T>,
+    use_them: impl FnOnce(&mut Bench, &mut Container<'_>, SocketAddr) -> Result<T>,
 ) -> Result<T> {
     let bare = bench.subject("bare")?;
     let run = &bench.another_run()?;
-    let mut server = service(bare.as_ref(), run)?;
-    let served = asked(bench, &mut server, &order(&["serve", protocol, "127.0.0.1:0"], server_cpu))?;
-    let (_, port) = served.done.results.iter().find(|(name, _)| name == "port").context("no port")?;
-    let mut client = service(bare.as_ref(), run)?;
-    use_them(bench, &mut client, &format!("127.0.0.1:{port}"))
+    let mut server = serving(bare.as_ref(), run)?;
+    let address = (Ipv4Addr::LOCALHOST, 0).into();
+    let served = asked(bench, &mut server, Serve { service, address, key: None, cpu: Some(server_cpu) })?;
+    let mut client = serving(bare.as_ref(), run)?;
+    use_them(bench, &mut client, (Ipv4Addr::LOCALHOST, served.port.context("no port")?).into())
 }
 
-pub fn service<'a>(subject: &'a dyn Subject, run: &'a RunContext) -> Result<Container<'a>> {
+pub fn serving<'a>(subject: &'a dyn Subject, run: &'a RunContext) -> Result<Container<'a>> {
     let request = ContainerRequest { program: Resident::Serves, ..ContainerRequest::default() };
     let mut made = Container::create(subject, &request, run).map_err(explained)?;
     made.start().map_err(explained)?;
@@ -151,10 +150,10 @@ pub fn service<'a>(subject: &'a dyn Subject, run: &'a RunContext) -> Result<Cont
     Ok(made)
 }
 
-pub fn asked(bench: &mut Bench, container: &mut Container<'_>, order: &Work) -> Result<Answer> {
-    let answer = container.ask(order);
+pub fn asked<O: Ask>(bench: &mut Bench, container: &mut Container<'_>, order: O) -> Result<O::Answer> {
+    let answer = container.ask(order, WINDOW);
     bench.interrupted |= matches!(answer, Err(Abort::Interrupted));
-    answer.map_err(explained)
+    Ok(answer.map_err(explained)?.done)
 }
 
 /// A yardstick's server, which ends with the benchmark.

@@ -9,6 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use dunnage::measure;
+use dunnage::orders::work::Syscall;
 use dunnage::stats::Pairs;
 use dunnage::subject::resources;
 use dunnage::subject::{Subject, Work};
@@ -90,15 +91,13 @@ fn rows(
 
 /// Seconds per call, as the experiment measures it.
 fn by_dunnage(bench: &mut Bench, subject: &mut dyn Subject) -> Result<f64> {
-    let words = vec![WINDOW.0.to_string(), "0".to_owned(), CALL.to_owned()];
-    let work = Work::new("syscall", words, WINDOW);
+    let order = Syscall { window: WINDOW, fixed: 0, calls: vec![CALL.to_owned()] };
+    let work = Work::new(order, WINDOW);
     bench.interrupted |= bench.run.interrupts.asked();
     ensure!(!bench.interrupted, "interrupted");
-    let launch = measure::worked(subject, &bench.run, &work).map_err(explained)?;
-    let results = &launch.message.done.results;
-    let found = results.iter().find(|(name, _)| name == CALL);
-    let (_, picoseconds) = found.with_context(|| format!("the probe reports no {}", CALL))?;
-    Ok(*picoseconds as f64 * 1e-12)
+    let (_, done) = measure::worked(subject, &bench.run, &work).map_err(explained)?;
+    let picoseconds = done.result(CALL).with_context(|| format!("the probe reports no {}", CALL))?;
+    Ok(picoseconds as f64 * 1e-12)
 }
 
 fn on_the_host(yardstick: &Path, way: Way) -> Result<f64> {

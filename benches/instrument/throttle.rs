@@ -5,6 +5,7 @@
 use anyhow::{Context, Result};
 use dunnage::experiment::throttle::Measured;
 use dunnage::measure::{work_sample, worked};
+use dunnage::orders::work::{Load, Throttle};
 use dunnage::subject::Work;
 use dunnage::units::{Nanos, Unit};
 
@@ -21,13 +22,13 @@ pub fn against_the_model(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     for subject in SUBJECTS {
         for cpus in QUOTAS {
             let name = format!("throttle {subject}:cpus={cpus}");
-            rows.push(match windows(bench, rounds, subject, cpus, "continuous") {
+            rows.push(match windows(bench, rounds, subject, cpus, Load::Continuous) {
                 Ok(all) => usage(&name, cpus.parse()?, &all),
                 Err(error) => Row::not_measured(&name, &format!("{error:#}")),
             });
         }
         let name = format!("throttle {subject}, 50/50 by the clock");
-        rows.push(match windows(bench, rounds, subject, "0.1", "alternating") {
+        rows.push(match windows(bench, rounds, subject, "0.1", Load::Alternating) {
             Ok(all) => each(&name, &all),
             Err(error) => Row::not_measured(&name, &format!("{error:#}")),
         });
@@ -35,14 +36,15 @@ pub fn against_the_model(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn windows(bench: &mut Bench, rounds: usize, subject: &str, cpus: &str, load: &str) -> Result<Vec<Measured>> {
+fn windows(bench: &mut Bench, rounds: usize, subject: &str, cpus: &str, load: Load) -> Result<Vec<Measured>> {
     let mut subject = bench.subject(&format!("{subject}:cpus={cpus}"))?;
     let window = Nanos::from_millis(WINDOW);
-    let words = [load, "50000000", "100000000", "1", &window.0.to_string()].map(str::to_owned);
-    let work = Work::new("throttle", words.to_vec(), window + Nanos::from_millis(1000));
+    let [busy, every] = [50, 100].map(Nanos::from_millis);
+    let order = Throttle { load, busy, every, threads: 1, length: window };
+    let work = Work::new(order, window + Nanos::from_millis(1000));
     let mut one = || -> Result<Measured> {
-        let launch = worked(subject.as_mut(), &bench.run, &work).map_err(explained)?;
-        let sample = work_sample(&launch).map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        let (launch, done) = worked(subject.as_mut(), &bench.run, &work).map_err(explained)?;
+        let sample = work_sample(&launch, &done).map_err(|failure| anyhow::anyhow!("{failure}"))?;
         Measured::of(&sample).context("the probe did not report what it measured")
     };
     (0..rounds).map(|_| one()).collect()

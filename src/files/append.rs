@@ -6,31 +6,18 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
+use dunnage_orders::files::{Appends, Class, Limit};
+
 use super::made::Made;
 use super::transfer::content_for;
 use super::watch::Watch;
-use super::{Class, failure};
-use crate::load::Limit;
+use super::{Calls, failure};
 use crate::outcome::{Distribution, Failure};
-use crate::units::Nanos;
 
 /// The name of the file.
 const NAME: &str = "append";
 /// The number in its marks.
 const NUMBER: u64 = 0xa9_9e4d;
-
-/// The result of appending.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Appends {
-    /// How often.
-    pub count: u64,
-    /// The time of all writes and syncs.
-    pub took: Nanos,
-    /// Their CPU time.
-    pub cpu: Nanos,
-    /// The time of each write with its sync, in nanoseconds.
-    pub append: Distribution,
-}
 
 /// Appends so many bytes to the new file `append` until the limit.
 ///

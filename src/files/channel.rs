@@ -5,18 +5,11 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
+use dunnage_orders::files::Io;
+
 use super::unsupported;
 use crate::outcome::Failure;
 use crate::sys::ring::Ring;
-
-/// Which system calls are used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Io {
-    /// `pread` and `pwrite`.
-    Plain,
-    /// io_uring: one system call for an operation in flight.
-    Uring,
-}
 
 /// Ready to be used.
 pub enum Channel {

@@ -7,10 +7,11 @@
 use std::fs::OpenOptions;
 use std::path::Path;
 
+use dunnage_orders::files::{Class, Forgotten};
 use rustix::fs::{Advice, fadvise};
 
 use super::transfer::numbered;
-use super::{Class, failure};
+use super::{Calls, failure};
 use crate::outcome::Failure;
 use crate::sys::page_cache;
 
@@ -19,15 +20,6 @@ const PAGE: u64 = 4096;
 
 /// How often pages of the same files are dropped.
 const TRIES: usize = 3;
-
-/// The result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Forgotten {
-    /// Pages that are still in the cache: all of them on a tmpfs, where they are the files.
-    pub resident: u64,
-    /// All pages of the files.
-    pub pages: u64,
-}
 
 /// Drops the pages of files numbered from 0.
 ///

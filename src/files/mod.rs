@@ -28,41 +28,39 @@ use std::path::Path;
 
 use crate::outcome::{Failure, FailureClass};
 
-pub use append::{Appends, append};
-pub use channel::Io;
-pub use forget::{Forgotten, forget};
-pub use random::{Random, Scattered, random};
-pub use single::{
-    Each, Modified, Single, Touched, append_to, chmod, chown, delete, each, modify, open, rename, stat,
-    touch, truncate,
-};
-pub use transfer::{Files, Moved, read, write};
-pub use tree::{Cleared, clear, prepare};
+pub use append::append;
+pub use forget::forget;
+pub use random::random;
+pub use single::{append_to, chmod, chown, delete, each, modify, open, rename, stat, touch, truncate};
+pub use transfer::{read, write};
+pub use tree::{clear, prepare};
 
-pub use crate::sys::ring::Direction;
-
-/// When bytes count as written or read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    /// Through the page cache, and synced to the device within the time.
-    Synced,
-    /// Past the page cache (`O_DIRECT`); whole files are synced within the time too.
-    Direct,
-    /// To or from the page cache. A read may still come from the device.
-    Cached,
-}
+pub use dunnage_orders::files::{Class, Direction, How, Io, Limit};
 
 /// Direct transfers are multiples of this.
 const SECTOR: u64 = 512;
 /// The largest block.
 const LARGEST: u64 = 256 << 20;
 
-impl Class {
+/// What a class means for the calls.
+trait Calls: Copy {
+    /// Flags for opening.
+    fn flags(self) -> i32;
+    /// Refuses impossible sizes, before anything is made.
+    fn check(self, block: u64, bytes: u64) -> Result<(), Failure>;
+    /// Opens a file of this class.
+    fn open(self, path: &Path, options: &mut OpenOptions) -> io::Result<File>;
+    /// Whether this error says that the filesystem has no direct transfers.
+    fn is_refused(self, error: &io::Error) -> bool;
+    /// The failure of an operation on a file of this class.
+    fn failure(self, doing: impl fmt::Display, path: &Path, error: &io::Error) -> Failure;
+}
+
+impl Calls for Class {
     fn flags(self) -> i32 {
         libc::O_NOFOLLOW | if self == Class::Direct { libc::O_DIRECT } else { 0 }
     }
 
-    /// Refuses impossible sizes, before anything is made.
     fn check(self, block: u64, bytes: u64) -> Result<(), Failure> {
         if !(content::MARK as u64..=LARGEST).contains(&block) || bytes < content::MARK as u64 {
             let reason = format!(
@@ -78,17 +76,14 @@ impl Class {
         Ok(())
     }
 
-    /// Opens a file of this class.
     fn open(self, path: &Path, options: &mut OpenOptions) -> io::Result<File> {
         options.custom_flags(self.flags()).open(path)
     }
 
-    /// Whether this error says that the filesystem has no direct transfers.
     fn is_refused(self, error: &io::Error) -> bool {
         self == Class::Direct && error.raw_os_error() == Some(libc::EINVAL)
     }
 
-    /// The failure of an operation on a file of this class.
     fn failure(self, doing: impl fmt::Display, path: &Path, error: &io::Error) -> Failure {
         if self.is_refused(error) {
             let reason =
@@ -97,17 +92,6 @@ impl Class {
         }
         failure(doing, path, error)
     }
-}
-
-/// How whole files are written or read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct How {
-    /// What counts.
-    pub class: Class,
-    /// Through which calls.
-    pub io: Io,
-    /// Bytes of each call.
-    pub block: u64,
 }
 
 fn unsupported(reason: String) -> Failure {

@@ -11,54 +11,23 @@ use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use dunnage_orders::files::{Class, Direction, Random, Scattered};
+
 use super::channel::Channel;
 use super::content::{Aligned, Content};
 use super::transfer::{content_for, numbered};
 use super::watch::Watch;
-use super::{Class, Direction, Io, failure, unsupported};
-use crate::load::Limit;
+use super::{Calls, failure, unsupported};
 use crate::outcome::{Distribution, Failure};
 use crate::stats::Rng;
 use crate::sys::clock;
 use crate::sys::ring::DEEPEST;
-use crate::units::{Nanos, Stamp};
+use crate::units::Stamp;
 
 /// The most bytes in flight.
 const IN_FLIGHT: u64 = 1 << 30;
 /// Buffers begin at pages.
 const PAGE: usize = 4096;
-
-/// What is done where.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scattered {
-    /// Reads or writes.
-    pub direction: Direction,
-    /// Bytes of each; their places are multiples of it.
-    pub size: u64,
-    /// What counts; synced writes are synced once, after the last.
-    pub class: Class,
-    /// Through which calls.
-    pub io: Io,
-    /// Operations in flight.
-    pub depth: u32,
-    /// When it ends.
-    pub limit: Limit,
-    /// Chooses the places.
-    pub seed: u64,
-}
-
-/// The result.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Random {
-    /// Operations.
-    pub operations: u64,
-    /// From before the first to after the last and the sync.
-    pub took: Nanos,
-    /// CPU time of that.
-    pub cpu: Nanos,
-    /// The time of each, in nanoseconds.
-    pub random: Distribution,
-}
 
 /// Reads or writes within the file numbered 0, which was written before.
 ///

@@ -8,11 +8,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
+use dunnage_orders::files::{Class, EachTime, Modified, Single, Touched};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, chmodat, chownat, lstat};
 
 use super::transfer::{content_for, numbered};
 use super::watch::Watch;
-use super::{Class, failure, unsupported};
+use super::{Calls, failure, unsupported};
 use crate::outcome::{Distribution, Failure};
 use crate::sys::extents;
 use crate::units::Nanos;
@@ -22,28 +23,10 @@ const BLOCK: u64 = 1 << 20;
 /// The number in the marks of what is appended or written anew.
 const NUMBER: u64 = 0xabcd;
 
-/// The time of an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Single {
-    /// Of its system calls.
-    pub took: Nanos,
-    /// CPU time of them.
-    pub cpu: Nanos,
-}
-
 impl From<Watch> for Single {
     fn from(watch: Watch) -> Single {
         Single { took: watch.took(), cpu: watch.cpu() }
     }
-}
-
-/// The time of the same operation on many files.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Each {
-    /// All of them.
-    pub all: Single,
-    /// Each, in nanoseconds.
-    pub each: Distribution,
 }
 
 /// Carries out an operation on each file numbered from 0, one after the other, and stops at the first that fails.
@@ -54,14 +37,14 @@ pub fn each(
     place: &Path,
     count: u64,
     operation: fn(&Path) -> Result<Single, Failure>,
-) -> Result<Each, Failure> {
+) -> Result<EachTime, Failure> {
     let (mut all, mut each) = (Single { took: Nanos(0), cpu: Nanos(0) }, Distribution::of_durations());
     for number in 0..count {
         let one = operation(&numbered(place, number))?;
         all = Single { took: all.took + one.took, cpu: all.cpu + one.cpu };
         each.record(one.took.0 as u64);
     }
-    Ok(Each { all, each })
+    Ok(EachTime { all, each })
 }
 
 /// Opens a file for reading and closes it: `openat` and `close`.
@@ -70,15 +53,6 @@ pub fn each(
 /// If it cannot be opened.
 pub fn open(path: &Path) -> Result<Single, Failure> {
     timed(path, "cannot open", || Class::Cached.open(path, OpenOptions::new().read(true)).map(drop))
-}
-
-/// The time of a modification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Modified {
-    /// All of it.
-    pub all: Single,
-    /// Only opening, which is where overlayfs copies the file up.
-    pub opened: Nanos,
 }
 
 /// Changes the byte in the middle: `openat` for reading and writing, `pwrite`, `fsync`, `close`. Its old value is read
@@ -219,15 +193,6 @@ fn regular(path: &Path) -> Result<fs::Metadata, Failure> {
         true => Ok(found),
         false => Err(Failure::environment(format!("`{}` is not a regular file", path.display()))),
     }
-}
-
-/// Facts about a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Touched {
-    /// Its size in bytes.
-    pub size: u64,
-    /// Its extents, or why they are not known.
-    pub extents: Result<extents::Extents, String>,
 }
 
 /// Whether a file is there, its size, and whether its bytes have places on the device. Nothing is synced.

@@ -7,37 +7,14 @@
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
+use dunnage_orders::files::{Class, Files, How, Moved};
+
 use super::channel::Channel;
 use super::content::{Aligned, Content, is_marked};
 use super::made::Made;
 use super::watch::Watch;
-use super::{Class, How, failure, unsupported};
+use super::{Calls, failure, unsupported};
 use crate::outcome::{Distribution, Failure};
-use crate::units::Nanos;
-
-/// A set of new files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Files {
-    /// How many.
-    pub count: u64,
-    /// The size of each.
-    pub bytes: u64,
-}
-
-/// The result of writing or reading.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Moved {
-    /// Bytes of all files.
-    pub bytes: u64,
-    /// The time of all system calls.
-    pub took: Nanos,
-    /// Their CPU time.
-    pub cpu: Nanos,
-    /// Blocks that were read and are not what was written there.
-    pub wrong: u64,
-    /// The time of each read or write, in nanoseconds.
-    pub block: Distribution,
-}
 
 /// What has been moved so far.
 pub struct Progress {

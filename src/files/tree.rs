@@ -8,11 +8,13 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::channel::{Channel, Io};
+use dunnage_orders::files::{Class, Cleared, How, Io};
+
+use super::channel::Channel;
 use super::content::OWN;
 use super::made::{Made, directories};
 use super::transfer::{Progress, Target, content_for, fill};
-use super::{Class, How, failure, unsupported};
+use super::{Calls, failure, unsupported};
 use crate::outcome::Failure;
 
 /// Bytes of each write.
@@ -25,11 +27,12 @@ const NAMED: u64 = 1 << 20;
 ///
 /// # Errors
 /// What ended it, after which none of them is left.
-pub fn prepare(place: &Path, files: &[(&Path, u64)]) -> Result<(), Failure> {
+pub fn prepare(place: &Path, files: &[(impl AsRef<Path>, u64)]) -> Result<(), Failure> {
     let mut made = Made::at(place)?;
     let mut channel = Channel::new(Io::Plain, 1)?;
     let mut content = content_for(BLOCK, files.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0));
     for (index, (name, bytes)) in files.iter().enumerate() {
+        let name = name.as_ref();
         let path = below(place, name)?;
         Class::Cached.check(BLOCK, *bytes)?;
         for directory in name.ancestors().skip(1).collect::<Vec<_>>().iter().rev().skip(1) {
@@ -56,15 +59,6 @@ fn below(place: &Path, name: &Path) -> Result<PathBuf, Failure> {
         return Ok(place.join(name));
     }
     Err(unsupported(format!("`{}` is not a name below `{}`", name.display(), place.display())))
-}
-
-/// What `clear` found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Cleared {
-    /// Files and directories that are gone.
-    pub removed: u64,
-    /// Files, links and other filesystems that are not dunnage's, and stay.
-    pub left: u64,
 }
 
 /// Removes what was made at a place, and the place if this process made it.

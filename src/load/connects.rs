@@ -4,6 +4,7 @@
 
 use std::net::TcpStream;
 
+use dunnage_orders::network::Connects;
 use rustix::net::sockopt::set_socket_linger;
 
 use super::protocol::be_greeted;
@@ -11,17 +12,6 @@ use super::{Limit, Target, failure, tcp_socket};
 use crate::outcome::{Distribution, Failure};
 use crate::sys::clock;
 use crate::units::Nanos;
-
-/// The result of a load.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Connects {
-    /// Connections that were made.
-    pub count: u64,
-    /// From the first socket to the last close.
-    pub took: Nanos,
-    /// The time of each, in nanoseconds.
-    pub connect: Distribution,
-}
 
 /// Makes connections until the limit.
 ///

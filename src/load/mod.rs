@@ -15,7 +15,7 @@ pub mod streams;
 mod target;
 pub mod trips;
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -25,49 +25,42 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 
 use crate::outcome::{Failure, FailureClass};
 use crate::sys::{clock, limits};
-use crate::units::Nanos;
-
+pub use dunnage_orders::network::{Limit, Receive, Whose};
 pub use protocol::Key;
-pub use target::{Target, Whose};
-
-/// How a side waits for bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Receive {
-    /// It sleeps in the kernel until they come.
-    Blocking,
-    /// It asks again and again, and so keeps a CPU busy.
-    Busy,
-}
-
-/// When a load ends: after this many or after this time, whichever comes first. Zero is no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limit {
-    /// Round trips or connections.
-    pub count: u64,
-    /// The time; the one that has begun is completed.
-    pub time: Nanos,
-}
-
-impl Limit {
-    /// A hundredth, for the warm-up.
-    fn hundredth(self) -> Limit {
-        // What is limited stays so.
-        let time = (self.time.0 / 100).max(self.time.0.min(1));
-        Limit { count: self.count.div_ceil(100), time: Nanos(time) }
-    }
-
-    /// Whether so many, or so much time, are enough.
-    pub(crate) fn is_reached(self, count: u64, passed: Nanos) -> bool {
-        (self.count > 0 && count >= self.count) || (self.time.0 > 0 && passed >= self.time)
-    }
-}
+pub use target::Target;
 
 /// Calls of the kernel between two looks at the clock while busy.
 const CALLS: u64 = 4096;
 
-impl Receive {
+/// Waiting for bytes.
+trait Waits: Copy {
     /// The result of a call on a socket that waits like this. The time of a blocking one is a property of its
     /// socket.
+    fn wait<T>(self, patience: Duration, call: impl FnMut() -> io::Result<T>) -> io::Result<T>;
+
+    /// Fills the buffer.
+    fn fill(self, patience: Duration, from: &mut impl Read, buffer: &mut [u8]) -> io::Result<()> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.wait(patience, || from.read(&mut buffer[filled..]))? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                length => filled += length,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends all of it.
+    fn send_all(self, patience: Duration, to: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            sent += self.wait(patience, || to.write(&bytes[sent..]))?;
+        }
+        Ok(())
+    }
+}
+
+impl Waits for Receive {
     fn wait<T>(self, patience: Duration, mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         let mut since = None;
         for turn in 1u64.. {
@@ -141,18 +134,6 @@ fn failure(address: SocketAddr, error: &io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_limit_is_reached_by_count_or_by_time() {
-        let limit = Limit { count: 1000, time: Nanos(500) };
-        assert!(!limit.is_reached(999, Nanos(499)));
-        assert!(limit.is_reached(1000, Nanos(0)) && limit.is_reached(0, Nanos(500)));
-        assert!(!Limit { count: 0, time: Nanos(5) }.is_reached(u64::MAX, Nanos(4)));
-        assert!(!Limit { count: 7, time: Nanos(0) }.is_reached(6, Nanos(i64::MAX)));
-        assert_eq!(limit.hundredth(), Limit { count: 10, time: Nanos(5) });
-        // What is not limited does not become limited, and what is stays so.
-        assert_eq!(Limit { count: 1, time: Nanos(0) }.hundredth(), Limit { count: 1, time: Nanos(0) });
-    }
 
     #[test]
     fn patience_ends_a_busy_wait() {

@@ -10,13 +10,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Scope};
 use std::time::Duration;
 
+use dunnage_orders::network::Protocol;
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
 use super::protocol::{Content, GREETING, Key, REQUEST, Wish};
 use super::streams::Whole;
 use super::trips::LONGEST_DATAGRAM;
-use super::{Receive, failure};
+use super::{Receive, Waits, failure};
 use crate::outcome::Failure;
 use crate::sys::limits;
 
@@ -25,15 +26,6 @@ const QUEUE: i32 = 4096;
 /// The connection of a client that is silent for this long is closed. A busy server stops being busy earlier.
 const PATIENCE: Duration = Duration::from_secs(10);
 const BUSY_PATIENCE: Duration = Duration::from_secs(1);
-
-/// A transport.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// Connections.
-    Tcp,
-    /// Datagrams.
-    Udp,
-}
 
 /// A server that listens but does not serve yet.
 #[derive(Debug)]

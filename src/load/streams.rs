@@ -7,33 +7,14 @@ use std::net::TcpStream;
 use std::sync::RwLock;
 use std::thread;
 
+use dunnage_orders::network::{Direction, Streams};
 use rustix::net::{RecvFlags, recv};
 
 use super::protocol::{Content, Key, Received, Wish, be_greeted};
 use super::{Target, allow_files, connected, failure};
 use crate::outcome::{Failure, FailureClass};
 use crate::sys::clock;
-use crate::units::{Nanos, Stamp};
-
-/// The direction of the bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// From the client to the server.
-    Up,
-    /// From the server to the client.
-    Down,
-}
-
-/// The result of a load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Streams {
-    /// Bytes that the receiver counted, in all streams.
-    pub bytes: u64,
-    /// From the first request until the client has all bytes, or the server's last confirmation.
-    pub took: Nanos,
-    /// Chunks of 128 KiB that arrived changed.
-    pub wrong: u64,
-}
+use crate::units::Stamp;
 
 /// Reads of a connection that return when the buffer is full (`MSG_WAITALL`): a receiver that is woken for each
 /// segment takes a sixth longer for a stream.

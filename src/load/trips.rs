@@ -4,12 +4,14 @@
 //!
 //! Deliberately absent: half round trips, and several messages on their way at once.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
+use dunnage_orders::network::Trips;
+
 use super::protocol::{GREETING, LONGEST, Wish, be_greeted, random, rubbish};
-use super::{Limit, Receive, Target, connected, failure};
+use super::{Limit, Receive, Target, Waits, connected, failure};
 use crate::outcome::{Distribution, Failure, FailureClass};
 use crate::sys::clock;
 use crate::units::Nanos;
@@ -20,23 +22,6 @@ pub const LONGEST_DATAGRAM: usize = 65_507;
 const LOST_AFTER: Duration = Duration::from_millis(200);
 /// The seed of the messages; only their numbers differ.
 const SEED: u64 = 0x7472_6970;
-
-/// The result of a load.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Trips {
-    /// Trips that were timed and came back.
-    pub count: u64,
-    /// Exchanges before the first timed one.
-    pub warm_up: u64,
-    /// From the beginning of the first to the end of the last.
-    pub took: Nanos,
-    /// Bytes that came back changed.
-    pub wrong: u64,
-    /// Datagrams that did not come back.
-    pub lost: u64,
-    /// The time of each, in nanoseconds.
-    pub trip: Distribution,
-}
 
 /// Round trips over one connection.
 ///
@@ -124,29 +109,6 @@ fn introduced(target: &Target, size: usize, receive: Receive) -> io::Result<UdpS
             }
             Err(_) => {}
         }
-    }
-}
-
-impl Receive {
-    /// Fills the buffer.
-    pub(super) fn fill(self, patience: Duration, from: &mut impl Read, buffer: &mut [u8]) -> io::Result<()> {
-        let mut filled = 0;
-        while filled < buffer.len() {
-            match self.wait(patience, || from.read(&mut buffer[filled..]))? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                length => filled += length,
-            }
-        }
-        Ok(())
-    }
-
-    /// Sends all of it.
-    pub(super) fn send_all(self, patience: Duration, to: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
-        let mut sent = 0;
-        while sent < bytes.len() {
-            sent += self.wait(patience, || to.write(&bytes[sent..]))?;
-        }
-        Ok(())
     }
 }
 

@@ -6,14 +6,16 @@ use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use dunnage_orders::work::{self, Done, Mode};
+
 use super::exec;
 use super::lifecycle::ready;
-use super::{add, in_order, start, variables_of, worked};
+use super::{add, in_order, start, variables_of};
 use crate::experiment::command::ready::Ready;
-use crate::experiment::command::{self, NAME, Wanted, line};
+use crate::experiment::command::{self, Wanted, line};
 use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment, Sample};
-use crate::probe::message::{Done, Message};
+use crate::probe::message::{Inside, Message, Seen};
 use crate::subject::treatment::Own;
 use crate::subject::{Access, ContainerRequest, Mount, Need, RunContext, Span, Subject, Work};
 use crate::sys::{filesystem, place};
@@ -80,29 +82,26 @@ fn fill(file: &Path, variables: &[String]) -> Result<(), Failure> {
 
 /// The work of a probe that does this with the command. The file for its message has the same path inside as
 /// outside, where `bare` uses it anyway. A service has as long to get ready as a launch without it may take.
-fn work(
+fn work_of(
     (wanted, variables): (&Wanted, usize),
     (file, allowed): (&Path, Nanos),
-    mode: &str,
+    mode: Mode,
     words: &[String],
 ) -> Work {
-    let place = file.to_string_lossy().into_owned();
-    let (port, patience, takes) = match wanted.ready {
-        Some(Ready::Port(port)) => (port, allowed, allowed + STOPPING),
-        Some(Ready::Log(_)) => (0, allowed, allowed + STOPPING),
-        None => (0, Nanos(0), Nanos(0)),
+    let (service, takes) = match wanted.ready {
+        Some(Ready::Port(port)) => (Some(work::Ready { port: Some(port), allowed }), allowed + STOPPING),
+        Some(Ready::Log(_)) => (Some(work::Ready { port: None, allowed }), allowed + STOPPING),
+        None => (None, Nanos(0)),
     };
-    let [port, time] = [port.to_string(), patience.0.to_string()];
-    let head = [
-        mode.to_owned(),
-        wanted.output.to_owned(),
-        place,
-        port,
-        time,
-        wanted.directory.clone(),
-        variables.to_string(),
-    ];
-    let arguments = head.into_iter().chain(words.iter().cloned());
+    let order = work::Command {
+        mode,
+        through: wanted.output == "through",
+        file: file.to_string_lossy().into_owned(),
+        service,
+        directory: wanted.directory.clone(),
+        variables,
+        words: words.to_vec(),
+    };
     let own = Mount { host: file.to_owned(), inside: file.to_owned(), access: Access::ReadWrite };
     let mounts = wanted.mounts.iter().cloned().chain([own]).collect();
     let line = match &wanted.ready {
@@ -110,7 +109,7 @@ fn work(
         _ => None,
     };
     let message_file = Some(file.to_owned());
-    Work { mounts, message_file, line, ..Work::new(NAME, arguments.collect(), takes) }
+    Work { mounts, message_file, line, ..Work::new(order, takes) }
 }
 
 /// A launch that timed out, reported with the user's command and not with the engine's command line.
@@ -127,16 +126,30 @@ fn in_its_words(wanted: &Wanted, abort: Abort, allowed: Nanos) -> Abort {
 
 /// The three works of a sample: identify, start nothing, run.
 fn works(wanted: &Wanted, variables: usize, file: &Path, allowed: Nanos) -> [Work; 3] {
-    let work = |mode, words: &[String]| work((wanted, variables), (file, allowed), mode, words);
-    let last = if wanted.cold { "cold" } else { "run" };
-    [work("identify", &wanted.words), work("run", &[]), work(last, &wanted.words)]
+    let work = |mode, words: &[String]| work_of((wanted, variables), (file, allowed), mode, words);
+    let last = if wanted.cold { Mode::Cold } else { Mode::Run };
+    [work(Mode::Identify, &wanted.words), work(Mode::Run, &[]), work(last, &wanted.words)]
 }
 
 /// A launch, or an entry.
 struct Taken {
     span: Span,
-    message: Message,
+    inside: Inside,
+    done: Done,
+    /// The last of what its program wrote to standard error.
+    said: String,
     sample: Sample,
+}
+
+impl Taken {
+    fn of(span: Span, message: Message, sample: Sample) -> Result<Taken, Failure> {
+        let mut done: Done = message.answer()?;
+        let Seen { said, written, came } = message.seen;
+        let seen = [("output", written), ("serving", came.map(|stamp| stamp.0))];
+        let seen = seen.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value? as i64)));
+        done.results.extend(seen);
+        Ok(Taken { span, inside: message.inside, done, said, sample })
+    }
 }
 
 /// In separate containers.
@@ -147,9 +160,10 @@ fn launched(
     run: &RunContext,
 ) -> Result<Sample, Abort> {
     taken(asked, works, run, |work| {
-        let launch = worked(subject, run, work)?;
+        let launch = subject.work(work, run)?;
         let span = Span { began: launch.spawned, ended: launch.returned };
-        Ok(Taken { span, sample: start::sample(&launch)?, message: launch.message })
+        let sample = start::sample(&launch)?;
+        Ok(Taken::of(span, launch.message, sample)?)
     })
 }
 
@@ -168,7 +182,8 @@ fn entered(
     let sample = taken(asked, works, run, |work| {
         let entered = container.exec(work)?;
         let span = Span { began: entered.spawned, ended: entered.returned };
-        Ok(Taken { span, sample: exec::sample(&entered)?, message: entered.message })
+        let sample = exec::sample(&entered)?;
+        Ok(Taken::of(span, entered.message, sample)?)
     })?;
     container.stop()?;
     container.remove()?;
@@ -186,8 +201,8 @@ fn taken(
         whole.message_file.iter().try_for_each(|file| fill(file, variables))?;
         take(work)
     };
-    let found = take(identify)?.message;
-    check(&found.done, wanted, run.allowed)?;
+    let found = take(identify)?;
+    check((&found.done, &found.said), wanted, run.allowed)?;
     if wanted.ready.is_some() && found.inside.has_own_kernel() {
         let reason = "the kernel inside is not the host's, so its clock cannot time when a service is ready";
         return Err(Failure::new(FailureClass::Unsupported, reason).into());
@@ -198,29 +213,25 @@ fn taken(
         dropped.extend(["cached_before", "cached_after"].into_iter().zip(start::empty_the_cache()?));
         run.quiet(QUIET)?;
     }
-    let Taken { span, message, mut sample } =
+    let Taken { span, done, said, mut sample, .. } =
         take(whole).map_err(|abort| in_its_words(wanted, abort, run.allowed))?;
-    check(&message.done, wanted, run.allowed)?;
+    check((&done, &said), wanted, run.allowed)?;
     match empty {
         Some(empty) => {
-            add(&mut sample, &message.done);
+            add(&mut sample, &done);
             sample = complete(sample, empty.took());
         }
-        None => serving(&mut sample, span.began, &message.done)?,
+        None => serving(&mut sample, span.began, &done)?,
     }
     sample.counters.extend(dropped.into_iter().map(|(name, bytes)| (name.into(), bytes as i64)));
-    let sum = found.done.notes.into_iter().find(|(name, _)| name == "program_sha256");
-    let sum = sum.map_or_else(|| "unreadable".to_owned(), |(_, sum)| sum);
-    sample.treatment.push(("program_sha256".into(), sum));
+    let sum = found.done.note("program_sha256").unwrap_or("unreadable");
+    sample.treatment.push(("program_sha256".into(), sum.to_owned()));
     Ok(sample)
 }
 
 /// Adds when a service was forked, and when it was ready.
 fn serving(sample: &mut Sample, spawned: Stamp, done: &Done) -> Result<(), Failure> {
-    let stamp = |name: &'static str| {
-        let found = done.results.iter().find(|(own, _)| own == name);
-        found.map(|(_, value)| (name, Stamp(*value as u64)))
-    };
+    let stamp = |name: &'static str| done.result(name).map(|value| (name, Stamp(value as u64)));
     let stamps: Vec<_> =
         [Some(("spawn", spawned)), stamp("forked"), stamp("serving")].into_iter().flatten().collect();
     in_order(&stamps)?;
@@ -255,15 +266,11 @@ fn complete(mut sample: Sample, start: Nanos) -> Sample {
 }
 
 /// Whether the command was found, was started, and succeeded.
-fn check(done: &Done, wanted: &Wanted, allowed: Nanos) -> Result<(), Failure> {
-    let result =
-        |name: &str| done.results.iter().find(|(own, _)| own == name).map(|(_, value)| *value as i32);
+fn check((done, said): (&Done, &str), wanted: &Wanted, allowed: Nanos) -> Result<(), Failure> {
+    let result = |name: &str| done.result(name).map(|value| value as i32);
     let error = |errno: i32| std::io::Error::from_raw_os_error(errno);
     let program = wanted.words.first().map_or("", String::as_str);
     let failed = |class, reason: String| Err(Failure::new(class, reason));
-    if let Some(why) = &done.refused {
-        return failed(FailureClass::Unsupported, why.clone());
-    }
     if let Some(errno) = result("directory_refused") {
         let reason =
             format!("cannot change to the directory `{}` inside: {}", wanted.directory, error(errno));
@@ -318,8 +325,7 @@ fn check(done: &Done, wanted: &Wanted, allowed: Nanos) -> Result<(), Failure> {
         (true, code) => format!("exit code {code}"),
         (false, _) => format!("signal {}", libc::WTERMSIG(status)),
     };
-    let note = done.notes.iter().find(|(name, said)| name == "said" && !said.is_empty());
-    let words = note.map_or(&done.said, |(_, said)| said);
+    let words = done.note("said").filter(|said| !said.is_empty()).unwrap_or(said);
     let told = |class, end: String| {
         let reason = format!("the command `{}` {end}", line::join(&wanted.words));
         Err(Failure::new(class, reason).with_words(words.as_bytes()))
@@ -359,10 +365,19 @@ mod tests {
         ]))
         .unwrap();
         let [identify, nothing, whole] = works(&wanted, 2, Path::new("/state/message"), Nanos(7));
-        let head = ["run", "through", "/state/message", "0", "0", "/srv", "2"];
-        assert_eq!(whole.arguments, [&head[..], &["gzip", "-9", "a b"]].concat());
-        assert_eq!(nothing.arguments, head);
-        assert_eq!(identify.arguments[0], "identify");
+        let order = |mode, words: &[&str]| work::Command {
+            mode,
+            through: true,
+            file: "/state/message".into(),
+            service: None,
+            directory: "/srv".into(),
+            variables: 2,
+            words: words.iter().map(|word| (*word).to_owned()).collect(),
+        };
+        let words = ["gzip", "-9", "a b"];
+        assert_eq!(whole.order, order(Mode::Run, &words).into());
+        assert_eq!(nothing.order, order(Mode::Run, &[]).into());
+        assert_eq!(identify.order, order(Mode::Identify, &words).into());
         assert_eq!(identify.mounts, whole.mounts);
         assert_eq!((whole.mounts.len(), &*whole.mounts[1].inside), (2, Path::new("/state/message")));
         let with = [("cmd", "a | b"), ("mode", "run"), ("shell", "yes"), ("output", "discard")];
@@ -376,7 +391,7 @@ mod tests {
         let failure = |results: &[(&str, i64)]| {
             let results = results.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
             let notes = vec![("said".to_owned(), "no such option".to_owned())];
-            check(&Done { results, notes, ..Done::default() }, &wanted, Nanos(7)).unwrap_err()
+            check((&Done { results, notes, ..Done::default() }, ""), &wanted, Nanos(7)).unwrap_err()
         };
         let missing = failure(&[("not_executed", libc::ENOENT.into())]);
         assert!(missing.reason.starts_with("`convert` does not exist inside"), "{missing}");
@@ -386,7 +401,7 @@ mod tests {
         assert_eq!(exited.reason, "the command `convert a` ended with exit code 1");
         assert_eq!(exited.words.as_deref(), Some("no such option"));
         assert!(failure(&[("status", 9)]).reason.ends_with("signal 9"));
-        assert_eq!(check(&Done::default(), &wanted, Nanos(7)), Ok(()));
+        assert_eq!(check((&Done::default(), ""), &wanted, Nanos(7)), Ok(()));
     }
 
     #[test]
@@ -395,7 +410,7 @@ mod tests {
             Wanted::of(&setting(&[("cmd", "serve"), ("mode", "run"), ("ready", "port 80")])).unwrap();
         let came_of = |results: &[(&str, i64)]| {
             let results = results.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-            check(&Done { results, ..Done::default() }, &wanted, Nanos(7))
+            check((&Done { results, ..Done::default() }, ""), &wanted, Nanos(7))
         };
         let told = |results: &[(&str, i64)]| came_of(results).unwrap_err().to_string();
         assert_eq!(came_of(&[("serving", 1 << 40), ("asked_to_end", 1), ("status", 15)]), Ok(()));

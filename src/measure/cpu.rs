@@ -1,5 +1,7 @@
 //! `cpu`: the passes that the probe makes inside, checked.
 
+use dunnage_orders::work::Cpu;
+
 use super::{work_sample, worked};
 use crate::experiment::Setting;
 use crate::experiment::cpu::{
@@ -14,8 +16,8 @@ const PATIENCE: i64 = 50;
 
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
-    let launch = worked(subject, run, &work(passes_of(setting), 0, fixed_of(setting)))?;
-    let mut sample = work_sample(&launch)?;
+    let (launch, done) = worked(subject, run, &work(passes_of(setting), 0, fixed_of(setting)))?;
+    let mut sample = work_sample(&launch, &done)?;
     check(&sample)?;
     if launch.message.inside.has_own_kernel() {
         forget_waiting(&mut sample);
@@ -28,8 +30,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
 /// for benchmarks, which plant this many thousandths of additional work.
 pub fn work(passes: usize, more: u32, fixed: u32) -> Work {
     let takes = SETTLING.0 + PASS.0 * passes as i64 + FIXED_PASS.0 * i64::from(fixed);
-    let words = vec![passes.to_string(), more.to_string(), fixed.to_string()];
-    Work::new("cpu", words, Nanos(takes * PATIENCE))
+    Work::new(Cpu { passes, more: more.into(), fixed: fixed.into() }, Nanos(takes * PATIENCE))
 }
 
 /// Fails if a result of the work was wrong.

@@ -13,11 +13,13 @@ pub mod storage;
 pub mod syscall;
 pub mod throttle;
 
+use dunnage_orders::work::{Done, Script};
+
 use crate::experiment::{self, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, Name, Sample};
-use crate::probe::message::{Done, Inside, Message};
+use crate::probe::message::{Inside, Message};
 use crate::subject::{Cpu, Launch, RunContext, Subject, Work, bare};
-use crate::units::Stamp;
+use crate::units::{Nanos, Stamp};
 use crate::variables;
 
 /// Takes one sample of a subject. Nothing that the subject makes is left when this returns, also after an
@@ -200,19 +202,29 @@ fn in_order(stamps: &[(&str, Stamp)]) -> Result<(), Failure> {
     Err(Failure::new(FailureClass::WrongOutput, reason))
 }
 
-/// Runs work in a subject's probe, in a container that is gone when this returns; work that was refused or
-/// failed is a failure.
-pub fn worked(subject: &mut dyn Subject, run: &RunContext, work: &Work) -> Result<Launch, Abort> {
+/// Runs work in a subject's probe, in a container that is gone when this returns, with what it reported.
+pub fn worked(subject: &mut dyn Subject, run: &RunContext, work: &Work) -> Result<(Launch, Done), Abort> {
     let launch = subject.work(work, run)?;
-    launch.message.done.succeeded()?;
-    Ok(launch)
+    let done = launch.message.answer()?;
+    Ok((launch, done))
+}
+
+/// A sample of a scripted subject.
+fn scripted<const N: usize>(
+    subject: &mut dyn Subject,
+    run: &RunContext,
+    (kind, words): (&str, [&str; N]),
+) -> Result<Sample, Abort> {
+    let script = Script { kind: kind.to_owned(), words: words.map(str::to_owned).to_vec() };
+    let (launch, done) = worked(subject, run, &Work::new(script, Nanos(0)))?;
+    Ok(work_sample(&launch, &done)?)
 }
 
 /// The sample of a work: the launch's own stamps and counters, the numbers and series that the work reported,
 /// and its facts in addition to the treatment's.
-pub fn work_sample(launch: &Launch) -> Result<Sample, Failure> {
+pub fn work_sample(launch: &Launch, done: &Done) -> Result<Sample, Failure> {
     let mut sample = start::sample(launch)?;
-    add(&mut sample, &launch.message.done);
+    add(&mut sample, done);
     Ok(sample)
 }
 

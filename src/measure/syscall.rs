@@ -1,18 +1,19 @@
 //! `syscall`: calls made by the probe inside, in batches.
 
+use dunnage_orders::work::Syscall;
+
 use super::{work_sample, worked};
 use crate::experiment::Setting;
-use crate::experiment::syscall::{NAME, fixed_of, takes, window};
+use crate::experiment::syscall::{fixed_of, takes, window};
 use crate::outcome::{Abort, Sample};
 use crate::subject::{RunContext, Subject, Work};
 use crate::sys::calls;
 
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
-    let work =
-        Work::new(NAME, vec![window(setting).0.to_string(), fixed_of(setting).to_string()], takes(setting));
-    let launch = worked(subject, run, &work)?;
-    Ok(with_failures(work_sample(&launch)?))
+    let order = Syscall { window: window(setting), fixed: fixed_of(setting).into(), calls: Vec::new() };
+    let (launch, done) = worked(subject, run, &Work::new(order, takes(setting)))?;
+    Ok(with_failures(work_sample(&launch, &done)?))
 }
 
 /// Adds, for each call that failed inside, why it has no value.

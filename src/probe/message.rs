@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dunnage_launch::message::{LIMIT_FILES, MAGIC, NAMESPACES};
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use super::inherited::Inherited;
-use crate::outcome::{Distribution, Failure, FailureClass};
+use crate::outcome::{Failure, FailureClass};
 use crate::units::{Nanos, Stamp};
 
 /// Why bytes are not a message of the probe.
@@ -34,34 +35,31 @@ pub struct Message {
     pub ready: Stamp,
     /// What it read back about itself.
     pub inside: Inside,
-    /// The result of its work, if it had any.
-    pub done: Done,
+    /// The answer to its order in JSON; empty if it had none.
+    pub answer: String,
+    /// What the host saw meanwhile of a program that the probe started.
+    pub seen: Seen,
 }
 
-/// The result of a work.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Done {
-    /// Numbers by name, in the unit of the kind of work.
-    pub results: Vec<(String, i64)>,
-    /// Lists of numbers, by name.
-    pub series: Vec<(String, Vec<i64>)>,
-    /// Many values without their order, by name.
-    pub distributions: Vec<(String, Distribution)>,
-    /// Facts about its conditions.
-    pub notes: Vec<(String, String)>,
-    /// Why it was not done.
-    pub refused: Option<String>,
-    /// How it failed after it was begun.
-    pub failed: Option<Failure>,
-    /// What the program that it started wrote to standard error, if that was not passed on.
+/// What the host saw of a program's output.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Seen {
+    /// The last of what it wrote to standard error.
     pub said: String,
+    /// Bytes of its standard output.
+    pub written: Option<u64>,
+    /// When the line came that was waited for.
+    pub came: Option<Stamp>,
 }
 
-impl Done {
-    /// Fails if the work was refused or failed.
-    pub fn succeeded(&self) -> Result<(), Failure> {
-        let refused = |why: &String| Failure::new(FailureClass::Unsupported, why.clone());
-        self.refused.as_ref().map(refused).or_else(|| self.failed.clone()).map_or(Ok(()), Err)
+impl Message {
+    /// The answer to its order. Why it was not carried out is a failure.
+    pub fn answer<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let read = serde_json::from_str::<Result<T, Failure>>(&self.answer);
+        read.map_err(|error| {
+            let reason = format!("the probe's answer cannot be read: {error}");
+            Failure::new(FailureClass::WrongOutput, reason).with_words(self.answer.as_bytes())
+        })?
     }
 }
 
@@ -144,30 +142,6 @@ pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     bytes.windows(END.len()).position(|window| window == END).map(|at| at + END.len())
 }
 
-/// The answer to an order that a service carried out.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    /// When it had read the order.
-    pub began: Stamp,
-    /// When it had carried it out.
-    pub ended: Stamp,
-    /// CPU time of the service in between.
-    pub cpu: Nanos,
-    /// The result.
-    pub done: Done,
-}
-
-/// Parses an answer that must occupy all of `bytes`.
-pub(crate) fn parse_answer(bytes: &[u8]) -> Result<Answer, NotAMessage> {
-    let mut lines = Lines::read(bytes)?;
-    Ok(Answer {
-        began: Stamp(lines.take("began")?),
-        ended: Stamp(lines.take("ready")?),
-        cpu: Nanos(lines.take("cpu")? as i64),
-        done: lines.done,
-    })
-}
-
 /// Parses a message that must occupy all of `bytes`.
 pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
     let mut lines = Lines::read(bytes)?;
@@ -190,7 +164,8 @@ pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
         main,
         ready,
         inside: Inside { namespaces: lines.numbers, ..facts },
-        done: lines.done,
+        answer: lines.answer,
+        seen: Seen::default(),
     })
 }
 
@@ -199,7 +174,7 @@ pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
 struct Lines {
     numbers: BTreeMap<String, u64>,
     inside: Inside,
-    done: Done,
+    answer: String,
 }
 
 impl Lines {
@@ -215,23 +190,9 @@ impl Lines {
 
     /// `None` if the line is malformed.
     fn add(&mut self, name: &str, rest: &str) -> Option<()> {
-        let Lines { numbers, inside, done } = self;
-        let (own, values) = rest.split_once(' ').unwrap_or((rest, ""));
+        let Lines { numbers, inside, answer } = self;
         match name {
-            "result" => done.results.push((own.to_owned(), values.parse().ok()?)),
-            "series" => {
-                let numbers = values.split_whitespace().map(|number| number.parse().ok());
-                done.series.push((own.to_owned(), numbers.collect::<Option<_>>()?));
-            }
-            "distribution" => {
-                done.distributions.push((own.to_owned(), Distribution::from_text(values)?));
-            }
-            "failed" => {
-                let (class, reason) = rest.split_once(": ")?;
-                done.failed = Some(Failure::new(class.parse().ok()?, reason));
-            }
-            "note" => done.notes.push((own.to_owned(), values.to_owned())),
-            "refused" => done.refused = Some(rest.to_owned()),
+            "answer" => *answer = rest.to_owned(),
             "cgroup_path" => inside.cgroup_path.push(rest.to_owned()),
             "uid_map" => inside.uid_map.push(rest.split_whitespace().collect::<Vec<_>>().join(" ")),
             "mounts" => inside.mounts.push(rest.to_owned()),
@@ -372,31 +333,21 @@ mod tests {
 
     #[test]
     fn a_number_without_a_known_name_is_no_namespace() {
-        let unknown = WHOLE.replace("ready 30", "answer 42\nready 30");
-        assert_eq!(parse(unknown.as_bytes()), Err(NotAMessage::invalid("answer")));
+        let unknown = WHOLE.replace("ready 30", "answers 42\nready 30");
+        assert_eq!(parse(unknown.as_bytes()), Err(NotAMessage::invalid("answers")));
     }
 
     #[test]
-    fn what_came_of_a_work_is_read() {
-        let own = Distribution::of([1, 2, 3]);
-        let lines =
-            "result turns -3\nseries span 0 12 7\nseries none\nnote pinned to CPU 1\nrefused no clock\n";
-        let more = format!("distribution trip {}\nfailed wrong output: `x` said: no\nready 30", own.text());
-        let done = parse(WHOLE.replace("ready 30", &format!("{lines}{more}")).as_bytes()).unwrap().done;
-        assert_eq!(done.distributions, [("trip".to_owned(), own)]);
-        assert_eq!(done.failed, Some(Failure::new(FailureClass::WrongOutput, "`x` said: no")));
-        assert_eq!(done.succeeded().unwrap_err().class, FailureClass::Unsupported);
-        assert_eq!(done.results, [("turns".to_owned(), -3)]);
-        assert_eq!(done.series, [("span".to_owned(), vec![0, 12, 7]), ("none".to_owned(), vec![])]);
-        assert_eq!(done.notes, [("pinned".to_owned(), "to CPU 1".to_owned())]);
-        assert_eq!(done.refused.as_deref(), Some("no clock"));
-        for (line, name) in [
-            ("result turns many", "result"),
-            ("failed oddly: x", "failed"),
-            ("distribution t x", "distribution"),
-        ] {
-            let wrong = WHOLE.replace("ready 30", &format!("{line}\nready 30"));
-            assert_eq!(parse(wrong.as_bytes()), Err(NotAMessage::invalid(name)));
+    fn the_answer_to_an_order_is_read_and_what_is_none_is_a_failure() {
+        let told = |line: &str| {
+            let with = WHOLE.replace("ready 30", &format!("{line}\nready 30"));
+            parse(with.as_bytes()).unwrap().answer::<(u32, String)>()
+        };
+        assert_eq!(told(r#"answer {"Ok":[3,"a b"]}"#), Ok((3, "a b".to_owned())));
+        let failed = told(r#"answer {"Err":{"class":"unsupported","reason":"no clock","took":0}}"#);
+        assert_eq!(failed, Err(Failure::new(FailureClass::Unsupported, "no clock")));
+        for wrong in [r#"answer {"Ok":[-3,""]}"#, "answer 42", "main 20"] {
+            assert_eq!(told(wrong).unwrap_err().class, FailureClass::WrongOutput, "{wrong}");
         }
     }
 

@@ -21,10 +21,11 @@ pub(crate) use dunnage_launch::message::CGROUP_DIRECTORIES;
 pub(crate) use dunnage_launch::message::Detail;
 use dunnage_launch::message::Message;
 pub use dunnage_launch::words::Words;
+use dunnage_orders::Order;
 
 use crate::sys::raw;
 
-/// The task that works: followed by the detail to read back, or `-`, the kind of work and its words.
+/// The task that works: followed by the detail to read back, or `-`, and an order in JSON.
 pub const WORK: &str = "work";
 
 /// The task that carries out orders: followed by the directory of its channel and the detail to read back, or
@@ -81,7 +82,7 @@ pub fn run(words: Words<'_>) -> ! {
         STAY => stay(),
         SERVE => serve::serve(main, detail, words.get(4)),
         "load" => load::be(detail.map(CStr::to_bytes)),
-        WORK => work(main, detail, &(4..).map_while(|at| words.get(at)).collect::<Vec<_>>()),
+        WORK => work(main, detail, words.get(4)),
         _ if task == Some(NOTHING) => raw::exit(0),
         _ => unknown(),
     }
@@ -101,14 +102,16 @@ fn read_back(message: &mut Message<'_>, detail: Option<&CStr>) {
 }
 
 /// Reads the treatment back before the work, so that this is not between the work's stamps.
-fn work(main: u64, detail: Option<&CStr>, words: &[&CStr]) -> ! {
+fn work(main: u64, detail: Option<&CStr>, order: Option<&CStr>) -> ! {
+    let Some(Ok(order)) = order.map(|order| serde_json::from_slice::<Order>(order.to_bytes())) else {
+        unknown()
+    };
     let mut buffer = vec![0; work::CAPACITY];
     let mut message = Message::begin(&mut buffer, stamp(), Some(main));
     read_back(&mut message, detail);
-    match work::run(words, &mut message) {
-        true => message.write_out(),
-        false => unknown(),
-    }
+    let answer = serde_json::to_vec(&work::carry_out(order)).unwrap_or_default();
+    message.named("answer", &answer);
+    message.write_out()
 }
 
 fn unknown() -> ! {

@@ -2,23 +2,26 @@
 //! carries out orders in sequence until the other side closes the channel or SIGTERM comes. So it ends when
 //! the process that uses it dies.
 //!
-//! An order is the number of its words and then the words, each ended by a zero byte, as the kernel passes
-//! arguments; its answer is a text like the probe's message. Deliberately absent: the work itself (`work`).
+//! An order and its answer are a line of JSON each. Deliberately absent: the work itself (`work`).
 //! Unlike a launch, which ends with its message, a service may allocate.
 
 use core::ffi::CStr;
-use std::ffi::{CString, OsStr};
-use std::io::{self, BufRead, BufReader, Write};
+use std::ffi::OsStr;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use super::message::SOCKET;
-use super::{Message, read_back, stamp, work};
-use crate::sys::{own_time, raw, signals};
+use dunnage_orders::{Order, Reply};
 
-/// More words than any order has.
-const MOST_WORDS: usize = 4096;
+use super::message::SOCKET;
+use super::{CAPACITY, Message, read_back, stamp, work};
+use crate::outcome::{Failure, FailureClass};
+use crate::sys::{own_time, raw, signals};
+use crate::units::{Nanos, Stamp};
+
+/// More bytes than any order has.
+const LONGEST: u64 = 4 << 20;
 
 /// Serves at the channel in this directory. The exit code is 0 if it was closed, 3 if it broke, 4 if it does
 /// not exist.
@@ -28,10 +31,10 @@ pub(super) fn serve(main: u64, directory: Option<&CStr>, detail: Option<&CStr>) 
         let _ = raw::write_all(2, b"dunnage probe: cannot connect to its channel\n");
         raw::exit(4)
     };
-    let mut buffer = vec![0; work::CAPACITY];
+    let mut buffer = [0; CAPACITY];
     let mut hello = Message::begin(&mut buffer, stamp(), Some(main));
     read_back(&mut hello, detail);
-    let served = channel.write_all(hello.finish()).and_then(|()| orders(&mut channel, &mut buffer));
+    let served = channel.write_all(hello.finish()).and_then(|()| orders(&mut channel));
     raw::exit(if served.is_ok() { 0 } else { 3 })
 }
 
@@ -47,54 +50,48 @@ fn connected(directory: &CStr) -> io::Result<UnixStream> {
     channel
 }
 
-fn orders(channel: &mut UnixStream, buffer: &mut [u8]) -> io::Result<()> {
+fn orders(channel: &mut UnixStream) -> io::Result<()> {
     let mut reader = BufReader::new(channel.try_clone()?);
-    while let Some(words) = order(&mut reader)? {
-        let began = raw::monotonic();
+    while let Some(order) = order(&mut reader)? {
+        let began = Stamp(raw::monotonic());
         let cpu = own_time::process_cpu();
-        let mut answer = Message::new(buffer);
-        let words: Vec<&CStr> = words.iter().map(CString::as_c_str).collect();
-        if !work::run(&words, &mut answer) {
-            answer.line("refused it does not know this kind of work");
-        }
-        answer.number("began", began);
-        answer.number("cpu", own_time::process_cpu() - cpu);
-        channel.write_all(answer.finish())?;
+        let done = order.and_then(work::carry_out);
+        let cpu = Nanos((own_time::process_cpu() - cpu) as i64);
+        let mut line = serde_json::to_vec(&Reply { began, ended: Stamp(raw::monotonic()), cpu, done })?;
+        line.push(b'\n');
+        channel.write_all(&line)?;
     }
     Ok(())
 }
 
-/// The words of the next order; `None` if the channel is closed.
-fn order(reader: &mut impl BufRead) -> io::Result<Option<Vec<CString>>> {
-    let Some(count) = word(reader)? else { return Ok(None) };
-    let count = count.to_str().ok().and_then(|digits| digits.parse().ok());
-    let count: usize = count.filter(|count| *count <= MOST_WORDS).ok_or(io::ErrorKind::InvalidData)?;
-    let words = (0..count).map(|_| word(reader)?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into()));
-    words.collect::<io::Result<_>>().map(Some)
-}
-
-fn word(reader: &mut impl BufRead) -> io::Result<Option<CString>> {
-    let mut bytes = Vec::new();
-    match reader.read_until(0, &mut bytes)? {
-        0 => Ok(None),
-        _ => CString::from_vec_with_nul(bytes).map(Some).map_err(|_| io::ErrorKind::UnexpectedEof.into()),
+/// The next order, or why it is none; nothing if the channel is closed.
+fn order(reader: &mut impl BufRead) -> io::Result<Option<Result<Order, Failure>>> {
+    let mut line = Vec::new();
+    let length = reader.take(LONGEST).read_until(b'\n', &mut line)?;
+    if length == 0 {
+        return Ok(None);
     }
+    if line.last() != Some(&b'\n') {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let unknown =
+        |error| Failure::new(FailureClass::Unsupported, format!("it does not know this order: {error}"));
+    Ok(Some(serde_json::from_slice(&line).map_err(unknown)))
 }
 
 #[cfg(test)]
 mod tests {
+    use dunnage_orders::work::Spin;
+
     use super::*;
 
     #[test]
-    fn orders_are_read_word_by_word() {
-        let mut bytes: &[u8] = b"3\0spin\0\0a b\n\x000\0";
-        let spin = order(&mut bytes).unwrap().unwrap();
-        assert_eq!(spin, [c"spin", c"", c"a b\n"].map(CStr::to_owned));
-        assert_eq!(order(&mut bytes).unwrap(), Some(Vec::new()));
+    fn an_order_is_a_line_and_anything_else_is_refused() {
+        let mut bytes: &[u8] = b"{\"spin\":{\"millis\":3}}\nnonsense\n";
+        assert_eq!(order(&mut bytes).unwrap(), Some(Ok(Order::Spin(Spin { millis: 3 }))));
+        assert_eq!(order(&mut bytes).unwrap().unwrap().unwrap_err().class, FailureClass::Unsupported);
         assert_eq!(order(&mut bytes).unwrap(), None);
-        for damaged in [&b"2\0spin\0"[..], b"x\0", b"1\0spi", b"99999\0"] {
-            let mut damaged = damaged;
-            assert!(order(&mut damaged).is_err());
-        }
+        let mut cut: &[u8] = b"{\"spin\":";
+        assert!(order(&mut cut).is_err());
     }
 }

@@ -11,9 +11,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use super::{RunContext, Work};
+use dunnage_orders::{Order, Reply};
+use serde::de::DeserializeOwned;
+
+use super::RunContext;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
-use crate::probe::message::{self, Answer, Message, SOCKET};
+use crate::probe::message::{self, Message, SOCKET};
 use crate::sys::peer::{self, Peer};
 use crate::sys::socket::{Patience, READABLE, Socket, Stopped, Waited};
 use crate::sys::{pidfd, process};
@@ -110,7 +113,7 @@ impl Awaited {
             }
         };
         let mut channel = Channel::over(stream, peer)?;
-        let said = channel.receive(&mut patience, run)?;
+        let said = channel.receive(&mut patience, run, message::length)?;
         let message = message::parse(&said).map_err(|why| wrong(&why, &said))?;
         Ok((channel, message))
     }
@@ -132,7 +135,12 @@ fn ended(how: &str) -> Failure {
     Failure::new(FailureClass::Crash, format!("the container ended before it was ready: {how}"))
 }
 
-fn wrong(why: &message::NotAMessage, said: &[u8]) -> Failure {
+/// The number of bytes of the first line, if it is complete.
+fn line(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1)
+}
+
+fn wrong(why: &dyn std::error::Error, said: &[u8]) -> Failure {
     Failure::new(FailureClass::WrongOutput, format!("channel: {why}")).with_words(said)
 }
 
@@ -166,31 +174,40 @@ impl Channel {
     }
 
     /// Sends an order.
-    pub fn send(&self, work: &Work, run: &RunContext) -> Result<(), Abort> {
-        let words = std::iter::once(work.kind).chain(work.arguments.iter().map(String::as_str));
-        let mut bytes = format!("{}\0", work.arguments.len() + 1).into_bytes();
-        words.for_each(|word| bytes.extend(word.bytes().chain([0])));
+    pub fn send(&self, order: &Order, run: &RunContext) -> Result<(), Abort> {
+        let mut line = serde_json::to_vec(order).or_environment("an order cannot be written")?;
+        line.push(b'\n');
         let mut patience = Patience::new(run.allowed, Some(&run.interrupts));
-        self.socket.write_all(&bytes, &mut patience).map_err(stopped)
+        self.socket.write_all(&line, &mut patience).map_err(stopped)
     }
 
     /// The answer to the oldest order that is not answered yet, within this time.
-    pub fn answer(&mut self, allowed: Nanos, run: &RunContext) -> Result<Answer, Abort> {
+    pub fn answer<T: DeserializeOwned>(
+        &mut self,
+        allowed: Nanos,
+        run: &RunContext,
+    ) -> Result<Reply<T>, Abort> {
         let mut patience = Patience::new(allowed, Some(&run.interrupts));
-        let said = self.receive(&mut patience, run).map_err(|abort| match abort {
+        let said = self.receive(&mut patience, run, line).map_err(|abort| match abort {
             Abort::Failed(failure) if failure.class == FailureClass::Timeout => {
                 Failure { took: allowed, ..failure }.into()
             }
             abort => abort,
         })?;
-        Ok(message::parse_answer(&said).map_err(|why| wrong(&why, &said))?)
+        Ok(serde_json::from_slice(&said).map_err(|why| wrong(&why, &said))?)
     }
 
-    fn receive(&mut self, patience: &mut Patience<'_>, run: &RunContext) -> Result<Vec<u8>, Abort> {
+    /// What comes next, whose length `whole` knows once it is complete.
+    fn receive(
+        &mut self,
+        patience: &mut Patience<'_>,
+        run: &RunContext,
+        whole: fn(&[u8]) -> Option<usize>,
+    ) -> Result<Vec<u8>, Abort> {
         let mut said = std::mem::take(&mut self.rest);
         let mut looked = 0;
         loop {
-            if let Some(length) = message::length(&said[looked..]) {
+            if let Some(length) = whole(&said[looked..]) {
                 self.rest = said.split_off(looked + length);
                 return Ok(said);
             }

@@ -9,7 +9,7 @@ use super::account::Account;
 use super::treatment::{Expected, Network};
 use super::{Cpu, Launch, Order, RunContext};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
-use crate::probe::message::{self, Inside, Message};
+use crate::probe::message::{self, Inside, Message, Seen};
 use crate::resource::command;
 use crate::sys::remains::{Gone, Remains, Tokens};
 use crate::sys::spawn::{self, Ended, Program};
@@ -163,10 +163,8 @@ fn message_beside(file: &Path, shown: &str, ended: &Ended, terminal: Terminal) -
         Failure { took, ..Failure::new(FailureClass::WrongOutput, reason).with_words(written) }
     })?;
     let last = &written[written.len().saturating_sub(LAST_WORDS)..];
-    message.done.said = String::from_utf8_lossy(last).into_owned();
-    let counted = ended.written.map(|bytes| ("output".to_owned(), bytes as i64));
-    let came = ended.came.map(|stamp| ("serving".to_owned(), stamp.0 as i64));
-    message.done.results.extend(counted.into_iter().chain(came));
+    let said = String::from_utf8_lossy(last).into_owned();
+    message.seen = Seen { said, written: ended.written, came: ended.came };
     Ok(message)
 }
 

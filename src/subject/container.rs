@@ -13,6 +13,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use dunnage_orders::{self as orders, Answer, Ask, Reply};
+use serde::de::DeserializeOwned;
+
 use super::account::Account;
 use super::channel::{self, Awaited, Channel};
 use super::client::{self, Terminal};
@@ -21,11 +24,11 @@ use super::resources;
 use super::treatment::{Expected, Network};
 use super::{
     Access, ContainerRequest, Cpu, Description, Joint, Launch, Layer, Made, Mount, Need, Offer, Order,
-    Resident, RunContext, Spec, Subject, Work, addresses, kinds,
+    Resident, RunContext, Spec, Subject, addresses, kinds,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
-use crate::probe::message::{Answer, Message};
+use crate::probe::message::Message;
 use crate::probe::{PROBE, Task};
 use crate::resource::journal::Entry;
 use crate::resource::{Found, command, remove_tree};
@@ -297,31 +300,30 @@ impl<'a> Container<'a> {
         }
     }
 
-    /// Sends an order without waiting; [`Container::answer`] waits.
-    pub fn send(&mut self, work: &Work) -> Result<(), Abort> {
+    /// Sends an order that takes this long without waiting; [`Container::answer`] waits.
+    pub fn send(&mut self, order: impl Into<orders::Order>, takes: Nanos) -> Result<(), Abort> {
         let Some(Service::Ready { channel, orders, .. }) = &mut self.service else {
             return Err(no_service().into());
         };
-        channel.send(work, self.run)?;
-        orders.push_back(self.run.allowed + work.takes);
+        channel.send(&order.into(), self.run)?;
+        orders.push_back(self.run.allowed + takes);
         Ok(())
     }
 
-    /// Waits for the answer to the oldest unanswered order. A work that was refused or failed is a failure.
-    pub fn answer(&mut self) -> Result<Answer, Abort> {
+    /// Waits for the answer to the oldest unanswered order. Why it was not carried out is a failure.
+    pub fn answer<T: DeserializeOwned>(&mut self) -> Result<Answer<T>, Abort> {
         let Some(Service::Ready { channel, orders, .. }) = &mut self.service else {
             return Err(no_service().into());
         };
         let allowed = orders.pop_front().ok_or_else(|| Failure::environment("no order was sent"))?;
         let answered = channel.answer(allowed, self.run);
-        let answer = answered.map_err(|abort| self.with_output(abort))?;
-        answer.done.succeeded()?;
-        Ok(answer)
+        let Reply { began, ended, cpu, done } = answered.map_err(|abort| self.with_output(abort))?;
+        Ok(Answer { began, ended, cpu, done: done? })
     }
 
-    /// Sends an order and waits for its answer.
-    pub fn ask(&mut self, work: &Work) -> Result<Answer, Abort> {
-        self.send(work)?;
+    /// Sends an order that takes this long, and waits for its answer.
+    pub fn ask<O: Ask>(&mut self, order: O, takes: Nanos) -> Result<Answer<O::Answer>, Abort> {
+        self.send(order, takes)?;
         self.answer()
     }
 

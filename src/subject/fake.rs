@@ -12,8 +12,8 @@ use super::treatment::Expected;
 use super::{
     Cpu, Description, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable, kinds,
 };
-use crate::outcome::{Abort, Failure, FailureClass};
-use crate::probe::message::{Done, Inside, Message};
+use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
+use crate::probe::message::{Inside, Message, Seen};
 use crate::resource::{Found, Held};
 use crate::stats::Rng;
 use crate::units::{Nanos, Stamp};
@@ -135,13 +135,14 @@ impl Fake {
         Ok(total)
     }
 
-    /// The result of an order that takes this long.
-    fn done(&self, order: Order<'_>, total: f64) -> Result<Done, Failure> {
-        let Order::Work(work) = order else { return Ok(Done::default()) };
+    /// The answer to an order that takes this long, as it travels.
+    fn answer(&self, order: Order<'_>, total: f64) -> Result<String, Failure> {
+        let Order::Work(work) = order else { return Ok(String::new()) };
         let mut script = self.script();
         let rng = script.rng.as_mut().expect("`prepare` seeds the generator before anything is started");
         let unknown = || Failure::new(FailureClass::Unsupported, Need::Work.lacking());
-        work::done(work, total, rng).ok_or_else(unknown)
+        let done = work::done(&work.order, total, rng).ok_or_else(unknown)?;
+        serde_json::to_string(&Ok::<_, Failure>(done)).or_environment("an answer cannot be written")
     }
 
     /// A verb that takes this share of a launch.
@@ -170,10 +171,10 @@ impl Verbs for OfScript<'_> {
 
     fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
         let span = self.fake.verb(self.run, 0.2)?;
-        let done = self.fake.done(order, span.took().seconds())?;
+        let answer = self.fake.answer(order, span.took().seconds())?;
         let at = |share: f64| Stamp(span.began.0 + (span.took().0 as f64 * share) as u64);
-        let message =
-            Message { entry: at(0.6), main: None, ready: at(0.65), inside: Inside::default(), done };
+        let (inside, seen) = (Inside::default(), Seen::default());
+        let message = Message { entry: at(0.6), main: None, ready: at(0.65), inside, answer, seen };
         let treatment = vec![("root", "script".to_owned())];
         let took = span.took().seconds();
         let [client, engine] = [0.5, 0.2].map(|share| Nanos::from_seconds(took * share));
@@ -228,7 +229,7 @@ impl Subject for Fake {
 
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
         let total = self.next(run)?;
-        let done = self.done(order, total)?;
+        let answer = self.answer(order, total)?;
         let spawned = run.pass(Nanos((total * 1.1 * 1e9) as i64) + PAUSE);
         let at = |share: f64| Stamp(spawned.0 + (total * share * 1e9) as u64);
         let message = Message {
@@ -236,7 +237,8 @@ impl Subject for Fake {
             main: matches!(order, Order::Task(super::Task::StartLibc)).then(|| at(0.62)),
             ready: at(0.65),
             inside: Inside::default(),
-            done,
+            answer,
+            seen: Seen::default(),
         };
         let gone = at(1.1);
         Ok(Launch {

@@ -2,22 +2,24 @@
 //! end. The engine is given the resolver, and decides what the program asks. Bare processes and containers of the
 //! floor, which have no engine, ask it directly.
 //!
-//! Deliberately absent: which names are resolved (the probe's work `network`), and how fast.
+//! Deliberately absent: which names are resolved , and how fast.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use super::pair::{begun, cpus, joining, order, pinned, result};
+use dunnage_orders::Answer;
+use dunnage_orders::network::{self, Limit, Names, Queries, Resolve, Serve, Which};
+
+use super::pair::{begun, cpus, joining, pinned};
 use super::treatment::Network;
 use super::way::{Counters, Helping, listed};
 use super::{Container, ContainerRequest, Joint, Layer, Made, Need, RunContext, Subject, Wish, kind_of};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
-use crate::probe::message::Answer;
 use crate::resource::Held;
 use crate::resource::address::address;
 use crate::units::Nanos;
 
-/// Whom programs ask, and that it must be the engine's own resolver.
-const OF_THE_ENGINE: [&str; 2] = ["file=/etc/resolv.conf", "engine"];
+/// What tells programs whom to ask.
+const FILE: &str = "/etc/resolv.conf";
 /// The port of resolvers.
 const PORT: u16 = 53;
 
@@ -31,8 +33,8 @@ pub struct Lookup<'a> {
     network: Option<Held<Made>>,
     _address: Option<Held<Ipv4Addr>>,
     resolver: SocketAddr,
-    /// What tells the client whom to ask; nothing for dunnage's resolver.
-    asks: &'static [&'static str],
+    /// Whom the client asks.
+    asks: network::Resolver,
     /// Of server and client.
     cpus: [usize; 2],
     helping: Helping,
@@ -77,17 +79,17 @@ impl<'a> Lookup<'a> {
             }
         };
         let resolver = SocketAddr::new(own, PORT);
-        let words = ["resolver", &resolver.to_string(), &format!("delay={}", delay.0)];
-        server.ask(&order(&words, cpus[0], Nanos(0)))?;
+        let service = network::Service::Names { delay };
+        server.ask(Serve { service, address: resolver, key: None, cpu: Some(cpus[0]) }, Nanos(0))?;
         let kind = kind_of(&about.spec).or_environment("a subject has no kind")?;
         let is_engine = kind.layer == Layer::Engine;
         let request = ContainerRequest { resolver: is_engine.then_some(own), ..joining(joint) };
         let client = begun(subject, request, run)?;
         let peer = None;
-        let asks = match (is_engine, need) {
-            (false, _) => &[],
-            (true, Need::Names) => &OF_THE_ENGINE[..],
-            (true, _) => &OF_THE_ENGINE[..1],
+        let asks = network::Resolver {
+            own: resolver,
+            file: is_engine.then(|| FILE.into()),
+            is_engines: is_engine && need == Need::Names,
         };
         Ok(Lookup { client, server, peer, network, _address: held, resolver, asks, cpus, helping })
     }
@@ -104,30 +106,33 @@ impl<'a> Lookup<'a> {
         self.resolver
     }
 
-    /// Has the client resolve names, which takes this long.
-    pub fn names(&mut self, (which, count): (&str, u64), takes: Nanos) -> Result<(Answer, Helpers), Abort> {
-        let [resolver, count, nanos] = [self.resolver.to_string(), count.to_string(), takes.0.to_string()];
-        let mut words = vec!["names", which, &resolver, &count, &nanos];
-        words.extend(self.asks);
-        let peer = match &mut self.peer {
-            None => Vec::new(),
+    /// Has the client resolve names, at most so many, which takes this long. Where another container has joined, its name.
+    pub fn names(
+        &mut self,
+        which: Which,
+        count: u64,
+        takes: Nanos,
+    ) -> Result<(Answer<Names>, Helpers), Abort> {
+        let which = match &mut self.peer {
+            None => which,
             Some(peer) => {
-                let address = peer.addresses()?.into_iter().find(IpAddr::is_ipv4);
+                let own = |address| if let IpAddr::V4(own) = address { Some(own) } else { None };
+                let address = peer.addresses()?.into_iter().find_map(own);
                 let reason = || Failure::environment("the container has no IPv4 address");
-                vec![format!("name={}", peer.name()), format!("address={}", address.ok_or_else(reason)?)]
+                Which::Given(peer.name().to_owned(), address.ok_or_else(reason)?)
             }
         };
-        words.extend(peer.iter().map(String::as_str));
+        let limit = Limit { count, time: takes };
+        let order = Resolve { resolver: self.asks.clone(), which, limit, cpu: Some(self.cpus[1]) };
         let before = Counters::read(&[], self.helping);
-        let answer = self.client.ask(&order(&words, self.cpus[1], takes))?;
+        let answer = self.client.ask(order, takes)?;
         let (names, cpu) = Counters::read(&[], self.helping).helped(&before);
         Ok((answer, Helpers { names: listed(&names), cpu }))
     }
 
     /// How many names dunnage's resolver was asked for so far.
     pub fn queries(&mut self) -> Result<i64, Abort> {
-        let order = order(&["queries", &self.resolver.to_string()], self.cpus[0], Nanos(0));
-        Ok(result(&self.server.ask(&order)?.done, "queries")?)
+        Ok(self.server.ask(Queries { resolver: self.resolver }, Nanos(0))?.done.into())
     }
 
     /// What was found inside, and the CPUs of both ends, as recorded.

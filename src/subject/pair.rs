@@ -2,26 +2,26 @@
 //! after the other. Both ends are probes that carry out orders. Each has a CPU of its own where there are
 //! several.
 //!
-//! Deliberately absent: what is sent (the probe's work `network`), and what it means.
+//! Deliberately absent: what is sent, and what it means.
 
 use std::fs::File;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use dunnage_orders::network::{self, AwaitAnswer, EndServers, Links, Serve, StartProgram, Usage};
+use dunnage_orders::{Answer, Ask};
+
 use super::treatment::Network;
 use super::way::{self, Counters, Helping, Passed, Way};
 use super::{
     Container, ContainerRequest, Joint, Made, Mount, Path, Port, Resident, RunContext, Subject, Transport,
-    Wish, Work, addresses,
+    Wish, addresses,
 };
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
-use crate::probe::message::{Answer, Done};
 use crate::resource::Held;
 use crate::sys::{affinity, clock, interface};
 use crate::units::Nanos;
 
-/// The name of the probe's work.
-const WORK: &str = "network";
 /// How long to wait for a program's first answer before looking whether it still runs.
 const LOOK: Nanos = Nanos::from_millis(500);
 /// The port of the first server whose network namespace is not the host's; each path has its own.
@@ -42,15 +42,6 @@ pub enum Service {
 }
 
 impl Service {
-    /// The word for it in orders.
-    pub fn name(self) -> &'static str {
-        match self {
-            Service::Tcp => "tcp",
-            Service::Udp => "udp",
-            Service::Http => "http",
-        }
-    }
-
     /// What carries its bytes.
     pub fn transport(self) -> Transport {
         if self == Service::Udp { Transport::Udp } else { Transport::Tcp }
@@ -78,18 +69,10 @@ impl Addition {
 /// What serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Server {
-    /// The probe, by these words of its order `serve`, without the address.
-    Probe(Vec<String>),
-    /// A user's program: the words of the probe's order `program` after the CPU, and the path of a request that it
-    /// answers once it serves.
-    Program(Vec<String>, String),
-}
-
-impl Server {
-    /// The probe as a server of this kind.
-    pub fn of<const N: usize>(kind: Service, options: [String; N]) -> Server {
-        Server::Probe([kind.name().to_owned()].into_iter().chain(options).collect())
-    }
+    /// The probe.
+    Probe(network::Service),
+    /// A user's program, and the path of a request that it answers once it serves.
+    Program(StartProgram, String),
 }
 
 /// A server and its clients, of which one has its turn.
@@ -110,7 +93,7 @@ pub struct Pair<'a> {
     /// How much the program was loaded until it was warm: requests, and how long they took.
     pub warm_up: Option<(i64, Nanos)>,
     /// What only server and clients know: a published port can be reached by others.
-    key: String,
+    key: u64,
     /// Goes after the containers.
     network: Option<Held<Made>>,
     /// The CPUs of server and client.
@@ -158,35 +141,23 @@ pub(super) fn joining(network: Option<Joint>) -> ContainerRequest {
     ContainerRequest { network, ..ContainerRequest::default() }
 }
 
-/// The number of a result of a work.
-pub fn result(done: &Done, name: &str) -> Result<i64, Failure> {
-    let found = done.results.iter().find(|(own, _)| own == name).map(|(_, value)| *value);
-    found.ok_or_else(|| Failure::new(FailureClass::WrongOutput, format!("the probe's answer lacks `{name}`")))
-}
-
 /// The CPUs of a server and its client: two of their own where there are several.
 pub(super) fn cpus() -> Result<[usize; 2], Failure> {
     let cpus = affinity::allowed().or_environment("cannot read the CPUs that dunnage may use")?;
     Ok([cpus.first(), cpus.last()].map(|cpu| cpu.copied().unwrap_or(0)))
 }
 
-/// A random key as an option of an order.
-fn key() -> Result<String, Failure> {
+/// A random key.
+fn key() -> Result<u64, Failure> {
     let mut bytes = [0; 8];
     let random = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
     random.or_environment("cannot read `/dev/urandom`")?;
-    Ok(format!("key={}", u64::from_le_bytes(bytes)))
+    Ok(u64::from_le_bytes(bytes))
 }
 
 /// The fact about these CPUs.
 pub(super) fn pinned([server, client]: [usize; 2]) -> (&'static str, String) {
     ("pinned", format!("server to CPU {server}, client to CPU {client}"))
-}
-
-/// An order for this CPU.
-pub(super) fn order(words: &[&str], cpu: usize, takes: Nanos) -> Work {
-    let words = words.iter().map(|word| (*word).to_owned()).chain([format!("cpu={cpu}")]);
-    Work::new(WORK, words.collect(), takes)
 }
 
 impl<'a> Pair<'a> {
@@ -266,9 +237,9 @@ impl<'a> Pair<'a> {
             self.end_servers()?;
         }
         self.target = match (server, self.program) {
-            (Server::Probe(words), _) => self.listen(PORT + at as u16, words)?,
+            (Server::Probe(service), _) => self.listen(PORT + at as u16, service)?,
             (Server::Program(..), None) => return Err(Failure::environment("a program has no port").into()),
-            (Server::Program(words, request), Some(port)) => self.program(port, words, request)?,
+            (Server::Program(start, request), Some(port)) => self.program(port, start, request)?,
         };
         self.served.push((end, server.clone(), self.target));
         Ok(())
@@ -278,43 +249,37 @@ impl<'a> Pair<'a> {
     fn end_servers(&mut self) -> Result<(), Abort> {
         self.served.clear();
         self.warm_up = None;
-        self.server.ask(&order(&["end"], self.cpus[0], Nanos(0)))?;
+        self.server.ask(EndServers {}, Nanos(0))?;
         Ok(())
     }
 
     /// Has the probe listen on this port, or on any free one where only its own namespace reaches it. Returns
     /// where its client does.
-    fn listen(&mut self, number: u16, server: &[String]) -> Result<SocketAddr, Abort> {
-        let listen: SocketAddr = match self.path {
+    fn listen(&mut self, number: u16, service: &network::Service) -> Result<SocketAddr, Abort> {
+        let address: SocketAddr = match self.path {
             Path::Inside => (Ipv4Addr::LOCALHOST, 0).into(),
             Path::Published6 => (Ipv6Addr::UNSPECIFIED, number).into(),
             _ => (Ipv4Addr::UNSPECIFIED, number).into(),
         };
-        let listen_at = listen.to_string();
-        let (kind, options) =
-            server.split_first().ok_or_else(|| Failure::environment("no server is named"))?;
-        let words = ["serve", kind, &listen_at, &self.key].into_iter();
-        let words = words.chain(options.iter().map(String::as_str));
-        let answer = self.server.ask(&order(&words.collect::<Vec<_>>(), self.cpus[0], Nanos(0)))?;
-        let port = u16::try_from(result(&answer.done, "port")?).or_environment("cannot read a port")?;
+        let (service, key, cpu) = (service.clone(), Some(self.key), Some(self.cpus[0]));
+        let started = self.server.ask(Serve { service, address, key, cpu }, Nanos(0))?.done;
+        let port = started.port.ok_or_else(|| Failure::environment("a server has no port"))?;
         self.reached(port)
     }
 
     /// Starts a user's program, unless it runs already, and waits until it answers this request.
-    fn program(&mut self, port: u16, words: &[String], request: &str) -> Result<SocketAddr, Abort> {
+    fn program(&mut self, port: u16, start: &StartProgram, request: &str) -> Result<SocketAddr, Abort> {
         let runs = |(_, own, _): &(End, Server, SocketAddr)| matches!(own, Server::Program(..));
         if !self.served.iter().any(runs) {
-            let cpu = self.cpus[0].to_string();
-            let words = ["program".to_owned(), cpu].into_iter().chain(words.iter().cloned());
-            self.server.ask(&Work::new(WORK, words.collect(), Nanos(0)))?;
+            let start = StartProgram { cpu: Some(self.cpus[0]), ..start.clone() };
+            self.server.ask(start, Nanos(0))?;
         }
-        let target = self.reached(port)?;
-        self.target = target;
-        let (at, patience) = (target.to_string(), format!("patience={}", LOOK.0));
+        self.target = self.reached(port)?;
+        let client = network::Client { patience: Some(LOOK.0.unsigned_abs()), ..self.end() };
         let began = clock::now();
         loop {
-            let silent = match self.ask(&["answers", &at, request, &patience], LOOK) {
-                Ok(_) => return Ok(target),
+            let silent = match self.ask(AwaitAnswer { client, path: request.to_owned() }, LOOK) {
+                Ok(_) => return Ok(self.target),
                 Err(silent) => silent,
             };
             // One that has ended will not answer.
@@ -355,24 +320,21 @@ impl<'a> Pair<'a> {
         client.unwrap_or(&mut self.server)
     }
 
-    /// Where the client reaches the server.
-    pub fn target(&self) -> SocketAddr {
-        self.target
+    /// Who asks whom, for orders to the client.
+    pub fn end(&self) -> network::Client {
+        let is_users = self.service == Service::Http && self.program.is_some();
+        let (key, cpu) = ((!is_users).then_some(self.key), Some(self.cpus[1]));
+        network::Client { key, cpu, ..network::Client::of(self.target) }
     }
 
-    /// Has the client carry out an order of the work `network` that takes this long.
-    pub fn ask(&mut self, words: &[&str], takes: Nanos) -> Result<Answer, Abort> {
-        let is_users = self.service == Service::Http && self.program.is_some();
-        let key = (!is_users).then_some(self.key.as_str());
-        let words: Vec<&str> = words.iter().copied().chain(key).collect();
-        let order = order(&words, self.cpus[1], takes);
-        self.client().ask(&order)
+    /// Has the client carry out an order that takes this long.
+    pub fn ask<O: Ask>(&mut self, order: O, takes: Nanos) -> Result<Answer<O::Answer>, Abort> {
+        self.client().ask(order, takes)
     }
 
     /// CPU time of the server so far.
     pub fn server_cpu(&mut self) -> Result<Nanos, Abort> {
-        let answer = self.server.ask(&order(&["usage"], self.cpus[0], Nanos(0)))?;
-        Ok(Nanos(result(&answer.done, "server_cpu")?))
+        Ok(self.server.ask(Usage {}, Nanos(0))?.done.server)
     }
 
     /// Counters before packets are sent.
@@ -420,11 +382,10 @@ impl<'a> Pair<'a> {
                 all.extend(facts.map(|(fact, told)| (fact.to_owned(), told)));
                 continue;
             }
-            let words: Vec<&str> = ["links"].into_iter().chain(names.iter().map(String::as_str)).collect();
-            let order = order(&words, self.cpus[0], Nanos(0));
+            let interfaces = names.to_vec();
             let is_server = server.as_ref() == Some(namespace);
             let end = if is_server { &mut self.server } else { self.client() };
-            all.extend(end.ask(&order)?.done.notes);
+            all.extend(end.ask(Links { interfaces }, Nanos(0))?.done);
         }
         Ok(all)
     }

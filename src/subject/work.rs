@@ -1,10 +1,11 @@
 //! What a container is to be, and what its probe is asked to do: to start and end, to stay, or to work. Plain
-//! data; the works themselves are in `probe::work`, their purpose in the experiments.
+//! data; how orders are carried out is in `probe::work`, their purpose in the experiments.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use dunnage_analysis::subject::{Mount, Spec};
+use dunnage_orders as orders;
 use regex_lite::Regex;
 
 use super::RunContext;
@@ -17,10 +18,8 @@ use crate::units::Nanos;
 /// Work for the probe inside a subject.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Work {
-    /// Its kind, by a name that the probe knows.
-    pub kind: &'static str,
-    /// The arguments of this kind.
-    pub arguments: Vec<String>,
+    /// What is asked.
+    pub order: orders::Order,
     /// Directories and files of the host that must be visible inside.
     pub mounts: Vec<Mount>,
     /// How long it takes once the probe has started; the time allowed to a launch is added.
@@ -35,8 +34,8 @@ pub struct Work {
 
 impl Work {
     /// Work that needs no mounts from the host.
-    pub fn new(kind: &'static str, arguments: Vec<String>, takes: Nanos) -> Work {
-        Work { kind, arguments, mounts: Vec::new(), takes, message_file: None, line: None }
+    pub fn new(order: impl Into<orders::Order>, takes: Nanos) -> Work {
+        Work { order: order.into(), mounts: Vec::new(), takes, message_file: None, line: None }
     }
 }
 
@@ -154,8 +153,8 @@ impl<'a> Order<'a> {
                 }
             },
             Order::Work(work) => {
-                let head = [crate::probe::WORK, detail.unwrap_or("-"), work.kind];
-                head.iter().map(|word| (*word).to_owned()).chain(work.arguments.iter().cloned()).collect()
+                let order = serde_json::to_string(&work.order).expect("an order can be written");
+                vec![crate::probe::WORK.to_owned(), detail.unwrap_or("-").to_owned(), order]
             }
         }
     }
@@ -246,13 +245,16 @@ impl<'a> Order<'a> {
 
 #[cfg(test)]
 mod tests {
+    use dunnage_orders::work::Spin;
+
     use super::*;
 
     #[test]
-    fn a_work_names_what_is_read_back_before_its_kind() {
-        let work = Work::new("spin", vec!["10".into()], Nanos(0));
-        assert_eq!(Order::from(&work).words(None), ["work", "-", "spin", "10"]);
-        assert_eq!(Order::from(&work).words(Some("limits")), ["work", "limits", "spin", "10"]);
+    fn a_work_names_what_is_read_back_before_its_order() {
+        let work = Work::new(Spin { millis: 10 }, Nanos(0));
+        let order = r#"{"spin":{"millis":10}}"#;
+        assert_eq!(Order::from(&work).words(None), ["work", "-", order]);
+        assert_eq!(Order::from(&work).words(Some("limits")), ["work", "limits", order]);
         assert_eq!(Order::from(Task::Start).words(None), ["start"]);
         assert_eq!(Order::from(Task::Enter).words(Some("limits")), ["enter", "limits"]);
     }

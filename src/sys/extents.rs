@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
+use dunnage_orders::files::Extents;
+
 /// From linux/fs.h and linux/fiemap.h.
 const FS_IOC_FIEMAP: libc::c_ulong = 0xC020_660B;
 const LAST: u32 = 1;
@@ -37,15 +39,6 @@ struct Map {
     count: u32,
     reserved: u32,
     extents: [Extent; BATCH],
-}
-
-/// The extents of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Extents {
-    /// All of them.
-    pub all: u64,
-    /// Those that wait in memory for their place.
-    pub delayed: u64,
 }
 
 /// Counts them.

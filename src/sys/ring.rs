@@ -7,16 +7,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use dunnage_orders::files::Direction;
 use io_uring::{IoUring, opcode, squeue, types};
-
-/// What is done to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// Its bytes are read.
-    Read,
-    /// Bytes are written to it.
-    Write,
-}
 
 /// A ring, set up for a number of operations in flight.
 pub struct Ring {

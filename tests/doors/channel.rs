@@ -10,9 +10,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::dunnage::Dunnage;
-use crate::handles::{run_in, subject, work};
+use crate::handles::{run_in, subject};
 use crate::rootless::user::{Ids, User};
+use ::dunnage::orders::work::Spin;
 use ::dunnage::subject::{Container, ContainerRequest, Resident};
+use ::dunnage::units::Nanos;
 
 /// What the probe would say, with a user that no probe has.
 const FORGED: &[u8] = b"dunnage-probe 2\nentry 10\nuid 54321\ngid 0\nseccomp 0\nno_new_privs 0\ncapabilities 7\nready 30\nend\n";
@@ -56,7 +58,7 @@ fn the_probe_is_heard_and_those_who_came_before_it_are_not() {
         let mut strangers: Vec<Child> = [forger, flood].into_iter().chain(many).collect();
         container.start().unwrap();
         let said = container.ready().map(|message| message.inside.uid);
-        let answered = said.is_ok().then(|| container.ask(&work("spin", &["0"])).is_ok());
+        let answered = said.is_ok().then(|| container.ask(Spin { millis: 0 }, Nanos(0)).is_ok());
         for stranger in &mut strangers {
             stranger.kill().unwrap();
             stranger.wait().unwrap();

@@ -5,9 +5,10 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use ::dunnage::load::http::server as web;
-use ::dunnage::load::server::{Protocol, Server};
-use ::dunnage::load::streams::{Direction, streams};
+use ::dunnage::load::server::Server;
+use ::dunnage::load::streams::streams;
 use ::dunnage::load::{Key, Limit, Receive, Target, Whose, trips};
+use ::dunnage::orders::network::{Direction, Protocol, Settings};
 use ::dunnage::units::Nanos;
 
 const KEY: u64 = 0x1234_5678_9abc_def0;
@@ -21,7 +22,7 @@ fn server(protocol: Protocol) -> SocketAddr {
 
 fn target(address: SocketAddr, key: Key) -> Target {
     let patience = Duration::from_millis(300);
-    Target { key, patience, ..Target::new(&address.to_string(), Whose::Run).unwrap() }
+    Target { key, patience, ..Target::new(address, Whose::Run).unwrap() }
 }
 
 const ONE: Limit = Limit { count: 1, time: Nanos(0) };
@@ -63,7 +64,7 @@ fn datagrams_of_strangers_are_not_returned() {
 
 #[test]
 fn a_web_server_computes_only_for_those_who_know_its_key() {
-    let settings = web::Settings { key: Some(KEY.to_string()), hashes: 1, ..web::Settings::default() };
+    let settings = Settings { key: Some(KEY), hashes: 1, ..Settings::default() };
     let server = web::Server::bind("127.0.0.1:0".parse().unwrap(), settings).unwrap();
     let address = server.address().unwrap();
     std::thread::spawn(move || server.serve());

@@ -2,14 +2,25 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::PathBuf;
 
 use crate::dunnage::Dunnage;
 use crate::handles::{run_in, subject};
 use crate::rootless::user::{Ids, User};
+use crate::support::orders::{about_files, failure};
 use ::dunnage::measure::storage::{At, Files, Place};
+use ::dunnage::orders::files::{self as orders, Class, Clear, How, Io, Write};
+use ::dunnage::subject::ContainerRequest;
+use ::dunnage::subject::pair::begun;
 use ::dunnage::units::Nanos;
 
 const PATIENCE: Nanos = Nanos::from_millis(20_000);
+
+/// Writes two small files there.
+fn two_files(path: PathBuf) -> Write {
+    let how = How { class: Class::Synced, io: Io::Plain, block: 4096 };
+    Write { path, files: orders::Files { count: 2, bytes: 4096 }, how }
+}
 
 #[test]
 fn only_who_works_in_a_directory_reaches_it() {
@@ -43,12 +54,11 @@ fn only_who_works_in_a_directory_reaches_it() {
         let planted = user.shell(&format!("ln -s /etc {}/files", directory.display()));
         assert!(planted.unwrap_err().contains("Permission denied"), "{text} {at:?}");
         // The program inside can write there.
-        let path = place.path.display().to_string();
-        let written = files.ask(&["write", &path, "4096", "2", "4096", "synced", "plain"], PATIENCE);
+        let written = files.ask(two_files(place.path.clone()), PATIENCE);
         assert!(written.is_ok(), "{text} {at:?}: {written:?}");
         let own = place.path.join("0").metadata().unwrap();
         assert_eq!((own.uid(), own.len()), (owner, 4096), "{text} {at:?}");
-        files.ask(&["clear", &path], PATIENCE).unwrap();
+        files.ask(Clear { path: place.path.clone() }, PATIENCE).unwrap();
     }
 }
 
@@ -72,28 +82,26 @@ fn no_file_is_touched_in_a_directory_that_another_user_can_change() {
     fs::write(&victim, "kept by root, and longer than a mark").unwrap();
     let before = victim.metadata().unwrap();
     user.shell(&format!("ln -s {} {}/files", others.display(), open.display())).unwrap();
-    let [place, file] = ["files", "files/0"].map(|name| open.join(name).display().to_string());
-    let renamed = format!("{place}/1");
-    let orders: &[&[&str]] = &[
-        &["write", &place, "4096", "2", "4096", "cached", "plain"],
-        &["append", &place, "1", "512", "0"],
-        &["prepare", &place, "new:4096"],
-        &["clear", &place],
-        &["append-to", &file, "4096"],
-        &["truncate", &file, "4096"],
-        &["chmod", &file],
-        &["chown", &file],
-        &["rename", &file, &renamed],
-        &["modify", &file],
-        &["each", "modify", &place, "1"],
-        &["delete", &file],
+    let orders = [
+        "write PLACE/files 4096 2 4096 cached plain",
+        "append PLACE/files 1 512 0",
+        "prepare PLACE/files new:4096",
+        "clear PLACE/files",
+        "append-to PLACE/files/0 4096",
+        "truncate PLACE/files/0 4096",
+        "chmod PLACE/files/0",
+        "chown PLACE/files/0",
+        "rename PLACE/files/0 PLACE/files/1",
+        "modify PLACE/files/0",
+        "each modify PLACE/files 1",
+        "delete PLACE/files/0",
     ];
+    let mut container = begun(bare.as_ref(), ContainerRequest::default(), &run).unwrap();
     for order in orders {
-        let refused = files.ask(order, PATIENCE);
-        let said = format!("{refused:?}");
+        let said = failure(&mut container, about_files(order, &open)).reason;
         assert!(
             said.contains("belongs to user") || said.contains("can be changed by all users"),
-            "{order:?}: {said}"
+            "{order}: {said}"
         );
     }
     let after = victim.metadata().unwrap();
@@ -103,7 +111,7 @@ fn no_file_is_touched_in_a_directory_that_another_user_can_change() {
     let own = room.path().join("own");
     fs::create_dir(&own).unwrap();
     fs::set_permissions(room.path(), fs::Permissions::from_mode(0o1777)).unwrap();
-    let near = own.join("files").display().to_string();
-    files.ask(&["write", &near, "4096", "2", "4096", "cached", "plain"], PATIENCE).unwrap();
-    files.ask(&["clear", &near], PATIENCE).unwrap();
+    let near = own.join("files");
+    files.ask(two_files(near.clone()), PATIENCE).unwrap();
+    files.ask(Clear { path: near }, PATIENCE).unwrap();
 }

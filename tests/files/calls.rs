@@ -12,7 +12,7 @@ fn calls(order: &str, place: &Path) -> Vec<String> {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-s", "0", "-o"]).arg(&trace).arg(env!("CARGO_BIN_EXE_dunnage"));
     let done = done_of(&probe(strace, order, place).output().expect("strace starts"));
-    done.succeeded().unwrap_or_else(|failure| panic!("{order}: {failure}"));
+    done.unwrap_or_else(|failure| panic!("{order}: {failure}"));
     let text = std::fs::read_to_string(&trace).unwrap();
     // The process id, and then the call.
     let lines = text.lines().filter_map(|line| Some(line.split_once(' ')?.1.trim().to_owned()));

@@ -3,12 +3,14 @@
 use std::path::Path;
 
 use crate::dunnage::Dunnage;
-use ::dunnage::outcome::{Abort, FailureClass};
-use ::dunnage::subject::{self, Container, ContainerRequest, Resident, RunContext, Spec, Work, pair::result};
+use ::dunnage::outcome::FailureClass;
+use ::dunnage::subject::{self, Container, ContainerRequest, Resident, RunContext, Spec};
 use ::dunnage::sys::signals::Interrupts;
 use ::dunnage::units::Nanos;
 
+use crate::support::orders::{about_files, answered, failure, number};
 use crate::support::{Need, lacks};
+use serde_json::Value;
 
 fn run_in(state: &Path) -> RunContext {
     std::fs::create_dir_all(state).unwrap();
@@ -21,10 +23,6 @@ fn run_in(state: &Path) -> RunContext {
     run
 }
 
-fn order(words: &str) -> Work {
-    Work::new("files", words.split(' ').map(str::to_owned).collect(), Nanos(0))
-}
-
 fn works(text: &str, place: &str) {
     let dunnage = Dunnage::new();
     let run = run_in(&dunnage.state());
@@ -35,21 +33,19 @@ fn works(text: &str, place: &str) {
     let mut container = Container::create(subject.as_ref(), &request, &run).unwrap();
     container.start().unwrap();
     container.ready().unwrap();
-    let mut ask = |words: String| {
-        container.ask(&order(&words)).unwrap_or_else(|abort| panic!("{text}: {words}: {abort:?}")).done
-    };
+    let mut ask = |words: String| answered(&mut container, about_files(&words, Path::new("/")));
     let done = ask(format!("write {place} 1048576 2 65536 synced plain"));
-    assert_eq!(result(&done, "bytes").unwrap(), 2 << 20, "{text}");
+    assert_eq!(number(&done, "bytes"), 2 << 20, "{text}");
     let done = ask(format!("read {place} 2 65536 cached plain"));
-    assert_eq!(result(&done, "wrong").unwrap(), 0, "{text}");
+    assert_eq!(number(&done, "wrong"), 0, "{text}");
     let done = ask(format!("append {place} 10 4096 0"));
-    assert_eq!(result(&done, "appends").unwrap(), 10, "{text}");
-    assert_eq!(result(&ask(format!("touch {place}/0")), "size").unwrap(), 1 << 20, "{text}");
+    assert_eq!(number(&done, "count"), 10, "{text}");
+    assert_eq!(number(&ask(format!("touch {place}/0")), "size"), 1 << 20, "{text}");
     // Its own place goes too.
-    assert_eq!(result(&ask(format!("clear {place}")), "removed").unwrap(), 4, "{text}");
-    assert_eq!(result(&ask(format!("touch {place}/0")), "exists").unwrap(), 0, "{text}");
-    let Err(Abort::Failed(failure)) = container.ask(&order("nonsense")) else { panic!("it did nonsense") };
-    assert_eq!(failure.class, FailureClass::Unsupported);
+    assert_eq!(number(&ask(format!("clear {place}")), "removed"), 4, "{text}");
+    assert_eq!(ask(format!("touch {place}/0")), Value::Null, "{text}");
+    let refused = failure(&mut container, about_files("open relative", Path::new("/")));
+    assert_eq!(refused.class, FailureClass::Unsupported);
     container.stop().unwrap();
     container.remove().unwrap();
 }

@@ -11,10 +11,12 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::support::orders::{about_files, distribution, number as named};
 use crate::support::{Need, lacks, skip};
-use dunnage::outcome::{Distribution, Failure, FailureClass};
-use dunnage::probe::message::{Done, parse};
+use dunnage::outcome::{Failure, FailureClass};
+use dunnage::probe::message::parse;
 use dunnage::sys::page_cache;
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// A directory on a disk; `/tmp` is in memory on many machines.
@@ -22,48 +24,32 @@ fn room() -> TempDir {
     tempfile::Builder::new().prefix("dunnage-files-").tempdir_in("/var/tmp").expect("a directory")
 }
 
-/// The words of an order, in which `PLACE` is this directory.
-fn words(order: &str, place: &Path) -> Vec<String> {
-    order.split(' ').map(|word| word.replace("PLACE", &place.to_string_lossy())).collect()
-}
-
 /// A probe that carries out an order, after the arguments of a command that starts it.
 fn probe(mut command: Command, order: &str, place: &Path) -> Command {
-    command.args(["probe", "work", "-", "files"]).args(words(order, place));
+    let order = serde_json::to_string(&about_files(order, place)).expect("an order");
+    command.args(["probe", "work", "-", &order]);
     command
 }
 
-fn done_of(output: &Output) -> Done {
+fn done_of(output: &Output) -> Result<Value, Failure> {
     let words = String::from_utf8_lossy(&output.stderr);
-    parse(&output.stdout).unwrap_or_else(|error| panic!("{error}: {words}")).done
+    parse(&output.stdout).unwrap_or_else(|error| panic!("{error}: {words}")).answer()
 }
 
-/// The result of an order, whether it succeeds or not.
-fn tried(order: &str, place: &Path) -> Done {
+/// What comes of an order, whether it succeeds or not.
+fn tried(order: &str, place: &Path) -> Result<Value, Failure> {
     let mut command = probe(Command::new(env!("CARGO_BIN_EXE_dunnage")), order, place);
     done_of(&command.output().expect("the probe starts"))
 }
 
-/// The result of an order that succeeds.
-fn ask(order: &str, place: &Path) -> Done {
-    let done = tried(order, place);
-    done.succeeded().unwrap_or_else(|failure| panic!("{order}: {failure}"));
-    done
+/// The answer to an order that succeeds.
+fn ask(order: &str, place: &Path) -> Value {
+    tried(order, place).unwrap_or_else(|failure| panic!("{order}: {failure}"))
 }
 
 /// The failure of an order.
 fn failure(order: &str, place: &Path) -> Failure {
-    tried(order, place).succeeded().expect_err(order)
-}
-
-fn named(done: &Done, name: &str) -> i64 {
-    let found = done.results.iter().find(|(own, _)| own == name);
-    found.unwrap_or_else(|| panic!("no `{name}` in {:?}", done.results)).1
-}
-
-fn distribution<'a>(done: &'a Done, name: &str) -> &'a Distribution {
-    let found = done.distributions.iter().find(|(own, _)| own == name);
-    &found.unwrap_or_else(|| panic!("no `{name}`")).1
+    tried(order, place).expect_err(order)
 }
 
 #[test]
@@ -124,7 +110,7 @@ fn both_channels_write_the_same_bytes() {
     }
     for channel in ["plain", "uring"] {
         ask(&format!("write PLACE/{channel} 3000000 2 65536 synced {channel}"), room.path());
-        ask(&format!("random PLACE/{channel} write 500 4096 direct {channel} 1 0 seed=7"), room.path());
+        ask(&format!("random PLACE/{channel} write 500 4096 direct {channel} 1 0 7"), room.path());
     }
     for file in ["0", "1"] {
         let [plain, uring] =
@@ -210,7 +196,7 @@ fn random_places_are_read_and_written_and_keep_their_marks() {
     }
     let before = fs::read(room.path().join("a/0")).unwrap();
     for (order, count) in orders {
-        let done = ask(&format!("random PLACE/a {order} seed=3"), room.path());
+        let done = ask(&format!("random PLACE/a {order} 3"), room.path());
         assert_eq!(named(&done, "operations"), count, "{order}");
         assert_eq!(distribution(&done, "random").count(), count as u64);
         assert!(named(&done, "took") > 0 && named(&done, "cpu") > 0);
@@ -223,7 +209,7 @@ fn random_places_are_read_and_written_and_keep_their_marks() {
     // Another seed, other places: after the same number of writes a different file.
     let with = |seed: u32| {
         fs::write(room.path().join("a/0"), &before).unwrap();
-        ask(&format!("random PLACE/a write 50 4096 cached plain 1 0 seed={seed}"), room.path());
+        ask(&format!("random PLACE/a write 50 4096 cached plain 1 0 {seed}"), room.path());
         fs::read(room.path().join("a/0")).unwrap()
     };
     assert!(with(1) == with(1) && with(1) != with(2));
@@ -235,14 +221,14 @@ fn a_time_ends_an_order_as_well_as_a_count() {
     let room = room();
     ask("write PLACE/a 1048576 1 1048576 cached plain", room.path());
     for (order, name) in
-        [("append PLACE/a 0 4096", "appends"), ("random PLACE/a read 0 4096 cached plain 1", "operations")]
+        [("append PLACE/a 0 4096", "count"), ("random PLACE/a read 0 4096 cached plain 1", "operations")]
     {
         let done = ask(&format!("{order} {NANOS}"), room.path());
         let (took, count) = (named(&done, "took"), named(&done, name));
         assert!(took >= NANOS && count > 1, "{order}: {took} {count}");
     }
     let done = ask("append PLACE/b 5 1000 0", room.path());
-    assert_eq!(named(&done, "appends"), 5);
+    assert_eq!(named(&done, "count"), 5);
     assert_eq!(room.path().join("b/append").metadata().unwrap().len(), 5000);
     assert!(matches!(failure("append PLACE/c 0 4096 0", room.path()).class, FailureClass::Unsupported));
 }
@@ -251,15 +237,15 @@ fn a_time_ends_an_order_as_well_as_a_count() {
 fn extents_wait_for_their_place_until_the_file_is_synced() {
     const TEST: &str = "extents_wait_for_their_place_until_the_file_is_synced";
     let room = room();
-    assert_eq!(named(&ask("touch PLACE/none", room.path()), "exists"), 0);
+    assert_eq!(ask("touch PLACE/none", room.path()), Value::Null);
     ask("write PLACE/synced 1048576 1 1048576 synced plain", room.path());
     let done = ask("touch PLACE/synced/0", room.path());
-    assert_eq!((named(&done, "exists"), named(&done, "size")), (1, 1 << 20));
-    if let Some((_, why)) = done.notes.iter().find(|(name, _)| name == "extents") {
+    assert_eq!(named(&done, "size"), 1 << 20);
+    if let Some(why) = done["extents"]["Err"].as_str() {
         assert!(why.contains(&format!("(os error {})", libc::EOPNOTSUPP)), "{why}");
         return skip(TEST, Need::Ext4, why);
     }
-    assert!(named(&done, "extents") >= 1 && named(&done, "delayed") == 0, "{:?}", done.results);
+    assert!(named(&done, "all") >= 1 && named(&done, "delayed") == 0, "{done}");
     let written = |name: String| {
         ask(&format!("write PLACE/{name} 1048576 1 1048576 cached plain"), room.path());
         name

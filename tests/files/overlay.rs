@@ -7,15 +7,22 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::files::{ask, room};
+use crate::support::orders::about_files;
 use crate::support::{Need, lacks, skip};
 
 /// Bytes of each file in the lower layer.
 const SIZE: u64 = 4 << 20;
 const NAMES: [&str; 7] = ["modify", "append", "truncate", "chmod", "delete", "rename", "stat"];
 
+/// A line of a script that carries out this order.
+fn asks(order: &str, place: &Path) -> String {
+    format!("ask '{}'", serde_json::to_string(&about_files(order, place)).expect("an order"))
+}
+
 /// Runs a script in a mount namespace of its own, where `$P` is the place and `ask` an order, which must succeed.
 fn in_mounts(place: &Path, script: &str) -> Result<String, String> {
-    let ask = r#"ask() { "$D" probe work - files "$@" > "$P/said"; if grep -aE '^(failed|refused)' "$P/said"; then exit 9; fi; }"#;
+    let ask =
+        r#"ask() { "$D" probe work - "$1" > "$P/said"; if grep -a '"Err"' "$P/said"; then exit 9; fi; }"#;
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-c", &format!("set -e\n{ask}\n{script}")]);
     command.env("P", place).env("D", env!("CARGO_BIN_EXE_dunnage"));
@@ -36,18 +43,16 @@ fn layers(place: &Path) {
     }
 }
 
-const OPERATIONS: &str = r#"
-cd /
-ask modify "$P/merged/modify"
-ask append-to "$P/merged/append" 4096
-ask truncate "$P/merged/truncate" 4096
-ask chmod "$P/merged/chmod"
-ask delete "$P/merged/delete"
-ask rename "$P/merged/rename" "$P/merged/new"
-ask stat "$P/merged/stat"
-ask open "$P/merged/stat"
-umount "$P/merged"
-"#;
+const OPERATIONS: [&str; 8] = [
+    "modify PLACE/merged/modify",
+    "append-to PLACE/merged/append 4096",
+    "truncate PLACE/merged/truncate 4096",
+    "chmod PLACE/merged/chmod",
+    "delete PLACE/merged/delete",
+    "rename PLACE/merged/rename PLACE/merged/new",
+    "stat PLACE/merged/stat",
+    "open PLACE/merged/stat",
+];
 
 /// The operations on an overlay with these options; returns false if the kernel refuses to mount it.
 fn operated(test: &str, place: &Path, options: &str) -> bool {
@@ -55,7 +60,9 @@ fn operated(test: &str, place: &Path, options: &str) -> bool {
     let mount = format!(
         r#"mount -t overlay overlay -o "lowerdir=$P/lower,upperdir=$P/upper,workdir=$P/work{options}" "$P/merged" || {{ echo no overlay; exit 8; }}"#
     );
-    match in_mounts(place, &format!("{mount}\n{OPERATIONS}")) {
+    let operations: Vec<String> = OPERATIONS.iter().map(|order| asks(order, place)).collect();
+    let script = format!("{mount}\ncd /\n{}\numount \"$P/merged\"", operations.join("\n"));
+    match in_mounts(place, &script) {
         Ok(_) => true,
         Err(why) => {
             skip_without_overlays(test, place, &why);
@@ -146,14 +153,17 @@ mount -t tmpfs -o size=1m tmpfs "$P/small"
 mkdir "$P/small/upper" "$P/small/work"
 mount -t overlay overlay -o "lowerdir=$P/lower,upperdir=$P/small/upper,workdir=$P/small/work" "$P/merged" || { echo no overlay; exit 8; }
 "#;
-        in_mounts(room.path(), &format!("{mount}\nask {order}\necho fits"))
+        in_mounts(room.path(), &format!("{mount}\n{}\necho fits", asks(order, room.path())))
     };
-    match small(r#"truncate "$P/merged/truncate" 4096"#) {
+    match small("truncate PLACE/merged/truncate 4096") {
         Err(why) if why.contains("no overlay") => return skip_without_overlays(TEST, room.path(), &why),
         done => assert_eq!(done.as_deref(), Ok("fits\n")),
     }
-    for order in [r#"modify "$P/merged/modify""#, r#"append-to "$P/merged/append" 4096"#] {
+    for order in ["modify PLACE/merged/modify", "append-to PLACE/merged/append 4096"] {
         let why = small(order).unwrap_err();
-        assert!(why.contains("environment: ") && why.contains("No space left on device"), "{order}: {why}");
+        assert!(
+            why.contains(r#""class":"environment""#) && why.contains("No space left on device"),
+            "{order}: {why}"
+        );
     }
 }

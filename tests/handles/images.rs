@@ -5,11 +5,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use dunnage::orders::work::{Command, Mode, Spin};
 use dunnage::outcome::{Abort, FailureClass};
 use dunnage::subject::{Access, Container, ContainerRequest, Mount, Resident, Wish, Work};
+use dunnage::units::Nanos;
 
 use crate::dunnage::Dunnage;
-use crate::handles::{ends, run_in, subject, work};
+use crate::handles::{ends, run_in, subject};
 use crate::left::said;
 use crate::support::{Need, lacks};
 
@@ -17,8 +19,16 @@ use crate::support::{Need, lacks};
 pub fn writing(host: &Path, inside: &str) -> Work {
     fs::write(host, "").unwrap();
     fs::set_permissions(host, fs::Permissions::from_mode(0o666)).unwrap();
-    let words = ["run", "through", inside, "0", "0", "", "0"];
-    Work { message_file: Some(host.to_owned()), ..work("command", &words) }
+    let order = Command {
+        mode: Mode::Run,
+        through: true,
+        file: inside.to_owned(),
+        service: None,
+        directory: String::new(),
+        variables: 0,
+        words: Vec::new(),
+    };
+    Work { message_file: Some(host.to_owned()), ..Work::new(order, Nanos(0)) }
 }
 
 #[test]
@@ -107,7 +117,7 @@ fn runs_its_image(text: &str, count: usize) {
         let mut container = Container::create(subject.as_ref(), &request, &run).unwrap();
         container.start().unwrap();
         container.ready().unwrap();
-        container.ask(&work("spin", &["0"])).unwrap();
+        container.ask(Spin { millis: 0 }, Nanos(0)).unwrap();
         let first = container.first_process().unwrap();
         assert!(lower_directories(first) > count, "{text}");
         let root = PathBuf::from(format!("/proc/{first}/root/data"));

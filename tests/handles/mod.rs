@@ -9,7 +9,7 @@ mod storage;
 mod web;
 
 use std::io::{BufRead, BufReader};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -17,11 +17,16 @@ use std::time::{Duration, Instant};
 use crate::dunnage::Dunnage;
 use crate::left::{self, said};
 use crate::running::until;
+use crate::support::orders::{failure, port};
 use crate::support::{Need, Sweeps, lacks};
+use ::dunnage::orders::network::{
+    self as orders, Client, Connect, Direction, Limit, Protocol, Receive, Serve, Stream, Trip, Usage,
+};
+use ::dunnage::orders::work::{Done, Script, Spin};
 use ::dunnage::outcome::{Abort, Failure, FailureClass};
 use ::dunnage::resource::Held;
 use ::dunnage::subject::{
-    self, Container, ContainerRequest, Made, Port, Resident, RunContext, Spec, Subject, Transport, Wish, Work,
+    self, Container, ContainerRequest, Made, Port, Resident, RunContext, Spec, Subject, Transport, Wish,
 };
 use ::dunnage::sys::signals::Interrupts;
 use ::dunnage::units::Nanos;
@@ -56,17 +61,18 @@ fn service<'a>(subject: &'a dyn Subject, network: Option<&Held<Made>>, run: &'a 
     container
 }
 
-pub fn work(kind: &'static str, words: &[&str]) -> Work {
-    Work::new(kind, words.iter().map(|word| (*word).to_owned()).collect(), Nanos(0))
+/// An order without a purpose, which takes next to no time.
+const NOTHING: Spin = Spin { millis: 0 };
+
+/// A server of the probe's own.
+fn serving(service: orders::Service, address: &str) -> Serve {
+    Serve { service, address: address.parse().unwrap(), key: None, cpu: None }
 }
 
-fn result(container: &mut Container<'_>, work: &Work) -> Vec<(String, i64)> {
-    container.ask(work).unwrap().done.results
-}
-
-fn named(results: &[(String, i64)], name: &str) -> i64 {
-    let found = results.iter().find(|(own, _)| own == name);
-    found.unwrap_or_else(|| panic!("no `{name}` in {results:?}")).1
+/// So many round trips of so many bytes.
+fn trips(target: SocketAddr, protocol: Protocol, [size, count]: [u64; 2]) -> Trip {
+    let limit = Limit { count, time: Nanos(0) };
+    Trip { client: Client::of(target), protocol, size, limit, receive: Receive::Blocking }
 }
 
 /// Ends the run and checks that nothing of it is left.
@@ -82,20 +88,19 @@ fn serves(text: &str, orders: usize) {
     let run = run_in(&dunnage.state());
     let subject = subject(text, &run);
     let mut container = service(subject.as_ref(), None, &run);
-    let spin = work("spin", &["0"]);
     let mut before = None;
     for order in 0..orders {
-        let answer = container.ask(&spin).unwrap_or_else(|abort| panic!("{text}, order {order}: {abort:?}"));
+        let answer = container
+            .ask(NOTHING, Nanos(0))
+            .unwrap_or_else(|abort| panic!("{text}, order {order}: {abort:?}"));
         assert!(before.is_none_or(|before| before <= answer.began) && answer.began <= answer.ended);
         before = Some(answer.ended);
     }
     // Orders may be sent before earlier ones are answered.
-    (0..3).for_each(|_| container.send(&spin).unwrap());
-    (0..3).for_each(|_| drop(container.answer().unwrap()));
-    let Err(Abort::Failed(failure)) = container.ask(&work("nonsense", &[])) else {
-        panic!("it did nonsense")
-    };
-    assert_eq!(failure.class, FailureClass::Unsupported);
+    (0..3).for_each(|_| container.send(NOTHING, Nanos(0)).unwrap());
+    (0..3).for_each(|_| drop(container.answer::<Done>().unwrap()));
+    let refused = failure(&mut container, Script { kind: "nonsense".into(), words: Vec::new() });
+    assert_eq!(refused.class, FailureClass::Unsupported);
     assert!(container.cpu().unwrap() > Nanos(0));
     assert!(!container.cgroups().unwrap().is_empty());
     assert!(container.mounts().is_empty());
@@ -153,7 +158,7 @@ fn many_containers_live_at_once_started_from_several_threads() {
     firsts.dedup();
     assert_eq!(firsts.len(), 32);
     for container in &mut all {
-        container.ask(&work("spin", &["0"])).unwrap();
+        container.ask(NOTHING, Nanos(0)).unwrap();
     }
     drop(all);
     for first in firsts {
@@ -176,11 +181,11 @@ fn a_container_that_dies_is_a_failure_and_no_hang() {
         let subject = subject(text, &run);
         let mut container = service(subject.as_ref(), None, &run);
         let first = container.first_process().unwrap();
-        container.send(&work("spin", &["20000"])).unwrap();
+        container.send(Spin { millis: 20_000 }, Nanos(0)).unwrap();
         let began = Instant::now();
         // SAFETY: signals the first process of a container of this test, which has not been reaped.
         unsafe { libc::kill(first, libc::SIGKILL) };
-        let Err(Abort::Failed(Failure { class, reason, .. })) = container.answer() else {
+        let Err(Abort::Failed(Failure { class, reason, .. })) = container.answer::<Done>() else {
             panic!("{text}: the dead answer");
         };
         assert_eq!(class, FailureClass::Crash, "{reason}");
@@ -208,10 +213,12 @@ fn a_program_that_ends_before_it_is_ready_is_a_failure_and_no_hang() {
 }
 
 /// Moves bytes to the server at this address and back, which all come unchanged.
-fn assert_exchanged(client: &mut Container<'_>, target: &str) {
-    for direction in ["up", "down"] {
-        let there = result(client, &work("network", &["streams", target, direction, "3000000", "2"]));
-        assert_eq!((named(&there, "bytes"), named(&there, "wrong")), (3_000_000, 0), "{there:?}");
+fn assert_exchanged(client: &mut Container<'_>, target: SocketAddr) {
+    for direction in [Direction::Up, Direction::Down] {
+        let own = Client::of(target);
+        let order = Stream { client: own, direction, bytes: 3_000_000, streams: 2, seed: 0 };
+        let there = client.ask(order, Nanos(0)).unwrap().done;
+        assert_eq!((there.bytes, there.wrong), (3_000_000, 0), "{there:?}");
     }
 }
 
@@ -221,13 +228,12 @@ fn joined<'a>(subject: &'a dyn Subject, run: &'a RunContext) -> (Held<Made>, [Co
     let [mut one, mut other] = [(); 2].map(|()| service(subject, Some(&network), run));
     let address = one.addresses().unwrap().into_iter().find(|address| address.is_ipv4()).expect("an address");
     assert!(!other.addresses().unwrap().contains(&address));
-    let port = named(&result(&mut one, &work("network", &["serve", "tcp", "0.0.0.0:0"])), "port");
-    let target = format!("{address}:{port}");
-    assert_exchanged(&mut other, &target);
+    let target = SocketAddr::new(address, port(&mut one, serving(orders::Service::Tcp, "0.0.0.0:0")).port());
+    assert_exchanged(&mut other, target);
     // So does a process on the host.
     let host = subject::bare::peer(&run.place);
     let mut peer = service(&host, Some(&network), run);
-    assert_exchanged(&mut peer, &target);
+    assert_exchanged(&mut peer, target);
     drop(peer);
     (network, [one, other])
 }
@@ -394,12 +400,10 @@ fn publishes(text: &str) {
     container.ready().unwrap();
     let ports = container.ports().unwrap();
     let port = ports.iter().find(|port| port.inside == 7000).unwrap_or_else(|| panic!("{text}: {ports:?}"));
-    result(&mut container, &work("network", &["serve", "tcp", "0.0.0.0:7000"]));
+    container.ask(serving(orders::Service::Tcp, "0.0.0.0:7000"), Nanos(0)).unwrap();
     let mut peer = service(bare.as_ref(), None, &run);
-    let trips = work("network", &["trips", "tcp", &port.host.to_string(), "65536", "10", "0", "blocking"]);
-    let answer = peer.ask(&trips).unwrap();
-    let of = |name| named(&answer.done.results, name);
-    assert_eq!((of("trips"), of("wrong")), (10, 0), "{text}: {answer:?}");
+    let answer = peer.ask(trips(port.host, Protocol::Tcp, [65_536, 10]), Nanos(0)).unwrap();
+    assert_eq!((answer.done.count, answer.done.wrong), (10, 0), "{text}: {answer:?}");
     // Its CPU time is in the peer's own account.
     assert!(answer.cpu > Nanos(0) && answer.cpu <= peer.cpu().unwrap(), "{answer:?}");
     drop((container, peer));
@@ -429,52 +433,50 @@ fn servers_count_their_own_cpu_time_and_die_with_their_probe() {
     let run = run_in(&dunnage.state());
     let bare = subject("bare", &run);
     let mut container = service(bare.as_ref(), None, &run);
-    let served = result(&mut container, &work("network", &["serve", "tcp", "127.0.0.1:0"]));
-    let target = format!("127.0.0.1:{}", named(&served, "port"));
-    let datagrams = result(&mut container, &work("network", &["serve", "udp", "[::]:0", "cpu=0"]));
-    assert_eq!(named(&datagrams, "servers"), 2);
-    let taken = container.ask(&work("network", &["serve", "tcp", &target]));
-    let Err(Abort::Failed(failure)) = taken else { panic!("two servers at one port") };
-    assert!(failure.class == FailureClass::Environment && failure.reason.contains("taken"), "{failure}");
+    let mut begin = |order: Serve| container.ask(order, Nanos(0)).unwrap().done;
+    let served = begin(serving(orders::Service::Tcp, "127.0.0.1:0"));
+    let target = SocketAddr::from((Ipv4Addr::LOCALHOST, served.port.unwrap()));
+    let datagrams = begin(Serve { cpu: Some(0), ..serving(orders::Service::Udp, "[::]:0") });
+    assert_eq!(datagrams.servers, 2);
+    let taken = failure(&mut container, Serve { address: target, ..serving(orders::Service::Tcp, "[::]:0") });
+    assert!(taken.class == FailureClass::Environment && taken.reason.contains("taken"), "{taken}");
 
     let mut peer = service(bare.as_ref(), None, &run);
-    let usage = work("network", &["usage"]);
-    let before = result(&mut container, &usage);
-    let asked = work("network", &["trips", "tcp", &target, "100", "2000", "0", "blocking", "cpu=0"]);
-    let answer = peer.ask(&asked).unwrap();
-    let (name, trips) = &answer.done.distributions[0];
-    assert_eq!((name.as_str(), trips.count()), ("trip", 2000));
-    let took = named(&answer.done.results, "took");
-    assert!(trips.quantile(0.5).unwrap() * 1000 <= took as u64, "{took}: {trips:?}");
-    let spent = named(&result(&mut container, &usage), "server_cpu") - named(&before, "server_cpu");
+    let before = container.ask(Usage {}, Nanos(0)).unwrap().done;
+    let mut order = trips(target, Protocol::Tcp, [100, 2000]);
+    order.client.cpu = Some(0);
+    let answer = peer.ask(order, Nanos(0)).unwrap().done;
+    assert_eq!(answer.trip.count(), 2000);
+    let took = answer.took.0;
+    assert!(answer.trip.quantile(0.5).unwrap() * 1000 <= took as u64, "{answer:?}");
+    let spent = container.ask(Usage {}, Nanos(0)).unwrap().done.server.0 - before.server.0;
     assert!(spent > 0 && spent < took, "{spent} of {took}");
-    let port = named(&datagrams, "port");
-    for target in [format!("127.0.0.1:{port}"), format!("[::1]:{port}")] {
-        let asked = work("network", &["trips", "udp", &target, "1", "100", "0", "busy"]);
-        let there = result(&mut peer, &asked);
-        assert_eq!((named(&there, "trips"), named(&there, "wrong")), (100, 0), "{there:?}");
+    for target in
+        ["127.0.0.1", "::1"].map(|own| SocketAddr::new(own.parse().unwrap(), datagrams.port.unwrap()))
+    {
+        let order = Trip { receive: Receive::Busy, ..trips(target, Protocol::Udp, [1, 100]) };
+        let there = peer.ask(order, Nanos(0)).unwrap().done;
+        assert_eq!((there.count, there.wrong), (100, 0), "{there:?}");
     }
-    let asked = work("network", &["connects", &target, "50", "0"]);
-    assert_eq!(named(&result(&mut peer, &asked), "connects"), 50);
-    let elsewhere = work("network", &["connects", "192.0.2.1:80", "1", "0"]);
-    let Err(Abort::Failed(failure)) = peer.ask(&elsewhere) else { panic!("a load on another machine") };
-    assert_ne!(failure.class, FailureClass::Timeout, "{failure}");
-    let nonsense = work("network", &["trips", "tcp", &target, "many", "50", "0", "busy"]);
-    let Err(Abort::Failed(failure)) = peer.ask(&nonsense) else { panic!("it did nonsense") };
-    assert_eq!(failure.class, FailureClass::Unsupported, "{failure}");
+    let connect =
+        |target, count| Connect { client: Client::of(target), limit: Limit { count, time: Nanos(0) } };
+    assert_eq!(peer.ask(connect(target, 50), Nanos(0)).unwrap().done.count, 50);
+    let elsewhere = failure(&mut peer, connect("192.0.2.1:80".parse().unwrap(), 1));
+    assert_ne!(elsewhere.class, FailureClass::Timeout, "{elsewhere}");
+    let endless = failure(&mut peer, connect(target, 0));
+    assert_eq!(endless.class, FailureClass::Unsupported, "{endless}");
 
-    let pid = |served: &[(String, i64)]| named(served, "server_pid") as i32;
     // SAFETY: ends a server of this test, which has not been reaped.
-    unsafe { libc::kill(pid(&datagrams), libc::SIGKILL) };
+    unsafe { libc::kill(datagrams.pid, libc::SIGKILL) };
     let ended = |pid: i32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
     };
-    until("the server is dead", || ended(pid(&datagrams)));
-    let Err(Abort::Failed(failure)) = container.ask(&usage) else { panic!("the server is dead") };
-    assert_eq!(failure.class, FailureClass::Crash, "{failure}");
+    until("the server is dead", || ended(datagrams.pid));
+    let dead = failure(&mut container, Usage {});
+    assert_eq!(dead.class, FailureClass::Crash, "{dead}");
     drop((container, peer));
-    let place = format!("/proc/{}", pid(&served));
+    let place = format!("/proc/{}", served.pid);
     until("the server ends with its probe", || !Path::new(&place).exists());
     ends(&dunnage, bare, run);
 }

@@ -3,15 +3,16 @@
 
 use std::process::Command;
 
+use ::dunnage::orders::Answer;
+use ::dunnage::orders::network::{Limit, Names, Resolve, Resolver, Which};
 use ::dunnage::outcome::{Abort, FailureClass};
-use ::dunnage::probe::message::Answer;
 use ::dunnage::subject::lookup::{Helpers, Lookup};
-use ::dunnage::subject::pair::result;
 use ::dunnage::subject::{Need as Offer, RunContext, Subject, bare};
 use ::dunnage::units::Nanos;
 
-use super::{PastDocker, ends, run_in, service, subject, work};
+use super::{PastDocker, ends, run_in, service, subject};
 use crate::dunnage::Dunnage;
+use crate::support::orders::failure;
 use crate::support::{Need, lacks};
 
 /// Subjects with what they ask, `resolver` for dunnage's own, on the networks that they can have.
@@ -46,7 +47,7 @@ fn podman_replaces_its_resolver() -> bool {
     parts < vec![4, 4, 3]
 }
 
-fn is_replaced(names: Result<(Answer, Helpers), Abort>) {
+fn is_replaced(names: Result<(Answer<Names>, Helpers), Abort>) {
     let Err(Abort::Failed(failure)) = names else { panic!("names were resolved: {names:?}") };
     assert_eq!(failure.class, FailureClass::Unsupported, "{failure}");
     assert!(failure.reason.contains("in place of its own"), "{failure}");
@@ -54,11 +55,11 @@ fn is_replaced(names: Result<(Answer, Helpers), Abort>) {
 
 /// Resolves a hundred names. On a busy machine an answer may come so late that it counts as lost, so several attempts are made;
 /// `asked` becomes what they asked for before the last one.
-fn none_lost(lookup: &mut Lookup<'_>, which: &str, asked: &mut i64) -> (Answer, Helpers) {
+fn none_lost(lookup: &mut Lookup<'_>, which: &Which, asked: &mut i64) -> (Names, Helpers) {
     for _ in 0..5 {
-        let (answer, helpers) = lookup.names((which, 100), Nanos::from_millis(5_000)).unwrap();
-        if result(&answer.done, "lost").unwrap() == 0 {
-            return (answer, helpers);
+        let (answer, helpers) = lookup.names(which.clone(), 100, Nanos::from_millis(5_000)).unwrap();
+        if answer.done.lost == 0 {
+            return (answer.done, helpers);
         }
         *asked = lookup.queries().unwrap();
     }
@@ -78,26 +79,26 @@ fn every_subject_asks_its_own_resolver_and_dunnages_answers() {
         let mut lookup = begun(subject.as_ref(), &host, (*offer, 0), &run);
         let mut asked = 0;
         if *need == Need::Podman && *offer == Offer::Names && podman_replaces_its_resolver() {
-            is_replaced(lookup.names(("fresh", 100), Nanos::from_millis(5_000)));
+            is_replaced(lookup.names(Which::Fresh, 100, Nanos::from_millis(5_000)));
             drop(lookup);
             ends(&dunnage, subject, run);
             continue;
         }
-        for which in ["fresh", "repeated"] {
-            let (answer, helpers) = none_lost(&mut lookup, which, &mut asked);
-            let number = |name| result(&answer.done, name).unwrap();
-            assert_eq!(["names", "warm_up", "wrong", "lost"].map(number), [100, 1, 0, 0], "{text}");
-            let told = answer.done.notes.iter().find(|(name, _)| name == "resolver").unwrap();
+        for which in [Which::Fresh, Which::Repeated] {
+            let (names, helpers) = none_lost(&mut lookup, &which, &mut asked);
+            let Names { count, warm_up, wrong, lost, .. } = names;
+            assert_eq!([count, warm_up, wrong, lost], [100, 1, 0, 0], "{text}");
+            let told = names.resolver.ip().to_string();
             let own = lookup.resolver().ip().to_string();
             let expected = if *whom == "resolver" { &*own } else { whom };
-            assert!(told.1.starts_with(expected), "{text}, {offer:?}: {told:?}, not {expected}");
+            assert!(told.starts_with(expected), "{text}, {offer:?}: {told:?}, not {expected}");
             let is_forwarded = text.starts_with("podman") && *offer == Offer::Names;
             // One process of podman's answers for all of its networks, those of other tests too.
             assert!(!is_forwarded || helpers.names.contains("aardvark-dns"), "{text}: {helpers:?}");
             assert!(text.starts_with("podman") || helpers.names == "none", "{text}: {helpers:?}");
             // Neither engine has a cache. The first name is in no count.
             asked += 102;
-            assert_eq!(lookup.queries().unwrap(), asked, "{text}, {offer:?}, {which}");
+            assert_eq!(lookup.queries().unwrap(), asked, "{text}, {offer:?}, {which:?}");
         }
         drop(lookup);
         ends(&dunnage, subject, run);
@@ -117,11 +118,10 @@ fn the_name_of_a_container_is_known_to_its_engine_alone() {
         let mut lookup = begun(subject.as_ref(), &host, (Offer::Names, 0), &run);
         lookup.join(subject.as_ref(), &run).unwrap();
         if need == Need::Podman && podman_replaces_its_resolver() {
-            is_replaced(lookup.names(("container", 100), Nanos::from_millis(5_000)));
+            is_replaced(lookup.names(Which::Repeated, 100, Nanos::from_millis(5_000)));
         } else {
-            let (answer, _) = none_lost(&mut lookup, "container", &mut 0);
-            let number = |name| result(&answer.done, name).unwrap();
-            assert_eq!(["names", "wrong", "lost"].map(number), [100, 0, 0], "{text}");
+            let (names, _) = none_lost(&mut lookup, &Which::Repeated, &mut 0);
+            assert_eq!([names.count, names.wrong, names.lost], [100, 0, 0], "{text}");
         }
         assert_eq!(lookup.queries().unwrap(), 0, "{text}");
         drop(lookup);
@@ -141,8 +141,8 @@ fn a_delay_in_the_resolver_is_found() {
     let (subject, host) = (subject("docker", &run), bare::peer(&run.place));
     let mut both = [0, PLANTED].map(|micros| begun(subject.as_ref(), &host, (Offer::Names, micros), &run));
     let mut took = |side: usize| {
-        let (answer, _) = both[side].names(("fresh", 75), Nanos::from_millis(2_000)).unwrap();
-        let names = &answer.done.distributions[0].1;
+        let (answer, _) = both[side].names(Which::Fresh, 75, Nanos::from_millis(2_000)).unwrap();
+        let names = &answer.done.name;
         [0.0, 0.1].map(|share| names.quantile(share).unwrap() / 1000)
     };
     let (quick, slow) = (took(0), took(1));
@@ -157,7 +157,10 @@ fn a_delay_in_the_resolver_is_found() {
 #[test]
 fn a_resolver_elsewhere_is_not_asked_and_a_missing_one_is_a_failure() {
     const TEST: &str = "a_resolver_elsewhere_is_not_asked_and_a_missing_one_is_a_failure";
-    let names = work("network", &["names", "fresh", "198.19.0.1:53", "10", "0", "file=/etc/resolv.conf"]);
+    let file = Some("/etc/resolv.conf".into());
+    let resolver = Resolver { own: "198.19.0.1:53".parse().unwrap(), file, is_engines: false };
+    let limit = Limit { count: 10, time: Nanos(0) };
+    let names = Resolve { resolver, which: Which::Fresh, limit, cpu: None };
     // The floor's image has no such file, and docker copies the host's, whose resolver is elsewhere.
     for (need, text, class, words) in [
         (Need::Root, "floor", FailureClass::Environment, "cannot read `/etc/resolv.conf`"),
@@ -170,7 +173,7 @@ fn a_resolver_elsewhere_is_not_asked_and_a_missing_one_is_a_failure() {
         let run = run_in(&dunnage.state());
         let subject = subject(text, &run);
         let mut container = service(subject.as_ref(), None, &run);
-        let Err(Abort::Failed(failure)) = container.ask(&names) else { panic!("{text} resolved names") };
+        let failure = failure(&mut container, names.clone());
         assert_eq!(failure.class, class, "{text}: {failure}");
         assert!(failure.reason.contains(words), "{text}: {failure}");
         drop(container);

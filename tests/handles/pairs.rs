@@ -8,6 +8,7 @@ use std::path::Path as File;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::dunnage::orders::network::{self as orders, Limit, Protocol, Receive, Trip};
 use ::dunnage::outcome::Distribution;
 use ::dunnage::subject::pair::{self, Addition, Pair, Server, Service};
 use ::dunnage::subject::way::Way;
@@ -20,24 +21,29 @@ use crate::dunnage::Dunnage;
 use crate::support::{Need, lacks, turn};
 
 /// Round trips of a pair that only shows the way.
-const TRIPS: &str = "500";
+const TRIPS: u64 = 500;
 
 /// The way of packets on one path.
 fn travelled(pair: &mut Pair<'_>, end: (Path, Service)) -> Way {
-    let server = Server::of(end.1, []);
+    let (protocol, service) = match end.1 {
+        Service::Udp => (Protocol::Udp, orders::Service::Udp),
+        _ => (Protocol::Tcp, orders::Service::Tcp),
+    };
+    let server = Server::Probe(service);
     pair.serve(end, &server).unwrap_or_else(|why| panic!("{end:?}: serve: {why:?}"));
-    let target = pair.target();
+    let target = pair.end().target;
     let sent = pair.travelled(|pair| {
-        let words = ["trips", end.1.name(), &target.to_string(), "1", TRIPS, "3000000000", "blocking"];
-        let done = pair.ask(&words, Nanos::from_millis(3000))?.done;
-        assert_eq!(pair::result(&done, "wrong")?, 0);
-        assert_eq!(pair::result(&done, "trips")?.to_string(), TRIPS, "{end:?}");
-        Ok(((), 2 * pair::result(&done, "trips")? as u64))
+        let lasts = Nanos::from_millis(3000);
+        let limit = Limit { count: TRIPS, time: lasts };
+        let trip = Trip { client: pair.end(), protocol, size: 1, limit, receive: Receive::Blocking };
+        let done = pair.ask(trip, lasts)?.done;
+        assert_eq!((done.wrong, done.count), (0, TRIPS), "{end:?}");
+        Ok(((), 2 * done.count))
     });
     assert!(pair.server_cpu().unwrap() > Nanos(0), "{end:?}");
     // The same server again.
     pair.serve(end, &server).unwrap();
-    assert_eq!(pair.target(), target, "{end:?}");
+    assert_eq!(pair.end().target, target, "{end:?}");
     let way = sent.unwrap_or_else(|why| panic!("{end:?}: travel: {why:?}")).1;
     // Every interface was asked for both, each where it is.
     for fact in ["mtu", "offloads"] {

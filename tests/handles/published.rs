@@ -37,11 +37,10 @@ fn is_read_back(test: &str, text: &str, helpers: i64) {
     let inside: Vec<u16> = ports.iter().map(|port| port.inside).collect();
     assert_eq!(inside, [20_000, 20_001, 20_002, 20_500], "{text}: {ports:?}");
     assert!(ports.iter().all(|port| port.host.ip().is_loopback() && port.host.port() > 0), "{ports:?}");
-    result(&mut container, &work("network", &["serve", "tcp", "0.0.0.0:20001"]));
+    container.ask(serving(orders::Service::Tcp, "0.0.0.0:20001"), Nanos(0)).unwrap();
     let mut peer = service(bare.as_ref(), None, &run);
-    let trips = work("network", &["trips", "tcp", &ports[1].host.to_string(), "64", "10", "0", "blocking"]);
-    let answer = result(&mut peer, &trips);
-    assert_eq!((named(&answer, "trips"), named(&answer, "wrong")), (10, 0), "{text}: {answer:?}");
+    let answer = peer.ask(trips(ports[1].host, Protocol::Tcp, [64, 10]), Nanos(0)).unwrap().done;
+    assert_eq!((answer.count, answer.wrong), (10, 0), "{text}: {answer:?}");
     drop((container, peer));
     ends(&dunnage, subject, run);
 }

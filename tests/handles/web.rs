@@ -1,11 +1,18 @@
 //! The orders about HTTP, through the channel of a container.
 
+use std::path::PathBuf;
 use std::process::Command;
 
-use ::dunnage::outcome::{Abort, FailureClass};
+use ::dunnage::orders::Order;
+use ::dunnage::orders::network::{
+    self as orders, AwaitAnswer, Client, Limit, Load, Request, Serve, Settings, Usage,
+};
+use ::dunnage::outcome::FailureClass;
+use ::dunnage::units::Nanos;
 
 use crate::dunnage::{Dunnage, Ran, finished};
-use crate::handles::{ends, named, result, run_in, service, subject, work};
+use crate::handles::{ends, run_in, service, serving, subject};
+use crate::support::orders::{failure, port};
 use crate::support::{Need, free_port, lacks};
 
 #[test]
@@ -15,47 +22,65 @@ fn a_web_server_is_a_process_of_its_own_and_takes_loads() {
     let bare = subject("bare", &run);
     let mut server = service(bare.as_ref(), None, &run);
     let place = tempfile::tempdir().unwrap();
-    let directory = format!("directory={}", place.path().display());
-    let words = ["serve", "http", "[::1]:0", "workers=2", "hashes=1000", "bytes=5000", "sync=1", &directory];
-    let port = named(&result(&mut server, &work("network", &words)), "port");
+    let settings = |directory: Option<PathBuf>| {
+        orders::Service::Http(Settings {
+            workers: Some(2),
+            hashes: 1000,
+            bytes: 5000,
+            sync: true,
+            directory,
+            ..Settings::default()
+        })
+    };
+    let target = port(&mut server, serving(settings(Some(place.path().into())), "[::1]:0"));
     let mut client = service(bare.as_ref(), None, &run);
-    let target = &format!("[::1]:{port}");
-    let answered = result(&mut client, &work("network", &["answers", target, "/network"]));
-    assert_eq!(named(&answered, "status"), 200);
-    assert!(named(&answered, "waited") > 0);
-    for (path, bytes) in [("/network", "body=8"), ("/cpu", "body=64"), ("/disk-io", "body=8")] {
-        for rate in [&[][..], &["rate=5000", "cpu=0"]] {
-            let order = [&["load", target, path, "6", "2", "300", "0", bytes], rate].concat();
-            let done = client.ask(&work("network", &order)).unwrap().done;
-            let numbers = ["requests", "opened", "closed", "timeout", "status", "body"];
-            assert_eq!(
-                numbers.map(|name| named(&done.results, name)),
-                [300, 6, 0, 0, 0, 0],
-                "{path} {rate:?}"
-            );
-            assert!(named(&done.results, "in_flight") > 0 && named(&done.results, "took") > 0);
-            assert_eq!(done.distributions[0].1.count(), 300);
+    let first = AwaitAnswer { client: Client::of(target), path: "/network".into() };
+    let answered = client.ask(first, Nanos(0)).unwrap().done;
+    assert!(answered.status == 200 && answered.waited > Nanos(0), "{answered:?}");
+    let requests = |path: &str, [connections, threads, count]: [usize; 3]| Request {
+        client: Client::of(target),
+        load: Load {
+            path: path.into(),
+            connections,
+            threads,
+            limit: Limit { count: count as u64, time: Nanos(0) },
+            rate: None,
+            status: 200,
+            body: None,
+            computes: Nanos(0),
+        },
+    };
+    for (path, bytes) in [("/network", 8), ("/cpu", 64), ("/disk-io", 8)] {
+        for (rate, cpu) in [(None, None), (Some(5000), Some(0))] {
+            let mut order = requests(path, [6, 2, 300]);
+            (order.load.rate, order.load.body, order.client.cpu) = (rate, Some(bytes), cpu);
+            let done = client.ask(order, Nanos(0)).unwrap().done;
+            assert_eq!((done.requests, done.opened, done.wrong), (300, 6, [0; 6]), "{path} {rate:?}");
+            assert!(done.in_flight > Nanos(0) && done.took > Nanos(0));
+            assert_eq!(done.latency.count(), 300);
         }
     }
     // What the client itself does between an answer and the next request is its CPU time, and a slow server's is not.
-    for (path, computes, is_more) in [("/network", "computes=200000", true), ("/cpu", "computes=0", false)] {
-        let order = ["load", target, path, "2", "1", "200", "0", computes];
-        let answer = client.ask(&work("network", &order)).unwrap();
+    for (path, computes, is_more) in [("/network", 200_000, true), ("/cpu", 0, false)] {
+        let mut order = requests(path, [2, 1, 200]);
+        order.load.computes = Nanos(computes);
+        let answer = client.ask(order, Nanos(0)).unwrap();
         assert_eq!(answer.cpu.0 > 200 * 200_000, is_more, "{path} {}", answer.cpu);
     }
-    // A path with an equals sign is no option.
-    let order = ["load", target, "/none?a=b", "1", "1", "5", "0", "status=404"];
-    assert_eq!(named(&result(&mut client, &work("network", &order)), "requests"), 5);
-    let used = result(&mut server, &work("network", &["usage"]));
-    assert!(named(&used, "server_cpu") > 0);
+    let mut order = requests("/none?a=b", [1, 1, 5]);
+    order.load.status = 404;
+    assert_eq!(client.ask(order, Nanos(0)).unwrap().done.requests, 5);
+    assert!(server.ask(Usage {}, Nanos(0)).unwrap().done.server > Nanos(0));
+    let taken = Serve { address: target, ..serving(settings(None), "[::1]:0") };
+    let nowhere = serving(settings(Some("/dev/null/x".into())), "[::1]:0");
     for (order, class) in [
-        (&["load", target, "/none", "1", "1", "5", "0"][..], FailureClass::WrongOutput),
-        (&["load", target, "/", "1", "1", "0", "0"], FailureClass::Unsupported),
-        (&["serve", "http", target], FailureClass::Environment),
-        (&["serve", "http", "[::1]:0", "directory=/dev/null/x"], FailureClass::Environment),
+        (Order::from(requests("/none", [1, 1, 5])), FailureClass::WrongOutput),
+        (requests("/", [1, 1, 0]).into(), FailureClass::Unsupported),
+        (taken.into(), FailureClass::Environment),
+        (nowhere.into(), FailureClass::Environment),
     ] {
-        let Err(Abort::Failed(failure)) = client.ask(&work("network", order)) else { panic!("{order:?}") };
-        assert_eq!(failure.class, class, "{failure}");
+        let failure = failure(&mut client, order.clone());
+        assert_eq!(failure.class, class, "{order:?}: {failure}");
     }
     drop((server, client));
     ends(&dunnage, bare, run);
@@ -200,7 +225,7 @@ fn a_program_that_is_slow_at_first_is_measured_when_it_is_warm() {
 /// Thirty connections would wait for each other for a second in every load.
 #[test]
 fn a_slow_program_is_asked_by_few_and_seldom() {
-    let (ran, values) = serves_by(PAUSES, "0 0.03", "bare", free_port(), "--set warm=100ms");
+    let (ran, values) = serves_by(PAUSES, "0 0.03", "bare", free_port(), "--set warm=500ms");
     assert_eq!(ran.code, 0, "{ran}");
     let of = |metric: &str| values.iter().find(|(line, _)| line.contains(&format!(",{metric},")));
     let (line, request) = of("request").expect("a value");

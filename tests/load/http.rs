@@ -7,8 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dunnage::load::Limit;
-use dunnage::load::http::server::{Server, Settings};
-use dunnage::load::http::{Done, Load, Wrong, answers, load};
+use dunnage::load::http::server::Server;
+use dunnage::load::http::{answers, load};
+use dunnage::orders::network::{Load, Requests, Settings, Wrong};
 use dunnage::outcome::{Failure, FailureClass};
 use dunnage::units::Nanos;
 
@@ -41,12 +42,12 @@ fn some(connections: usize, count: u64) -> Load {
     }
 }
 
-fn done(address: SocketAddr, asked: &Load) -> Result<Done, Failure> {
+fn done(address: SocketAddr, asked: &Load) -> Result<Requests, Failure> {
     load(&at(address), asked)
 }
 
 /// How many requests failed in this way.
-fn failed(done: &Done, how: Wrong) -> u64 {
+fn failed(done: &Requests, how: Wrong) -> u64 {
     done.wrong[Wrong::ALL.iter().position(|(_, one)| *one == how).unwrap()]
 }
 
@@ -104,7 +105,7 @@ fn every_request_of_a_closed_loop_is_answered_and_counted() {
 }
 
 /// The mean number of requests on their way.
-fn in_flight(done: &Done) -> f64 {
+fn in_flight(done: &Requests) -> f64 {
     done.in_flight.seconds() / done.took.seconds()
 }
 
@@ -139,7 +140,7 @@ fn a_time_ends_a_load_and_hundreds_of_connections_are_served() {
 #[test]
 fn an_open_loop_sees_a_stall_that_a_closed_one_hides() {
     let address = served("127.0.0.1:0", Settings { stall: Nanos::from_millis(100), ..Settings::default() });
-    let p99 = |done: &Done| done.latency.quantile(0.99).unwrap();
+    let p99 = |done: &Requests| done.latency.quantile(0.99).unwrap();
     // More than a hundredth of them would have to meet a stall, of which there is one a second.
     let closed = done(address, &some(1, 20_000)).unwrap();
     assert!(p99(&closed) < 50_000_000, "{}", p99(&closed));

@@ -9,10 +9,11 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use dunnage::load::server::{Protocol, Server};
-use dunnage::load::streams::{Direction, Streams, streams};
-use dunnage::load::trips::{self, Trips};
+use dunnage::load::server::Server;
+use dunnage::load::streams::streams;
+use dunnage::load::trips;
 use dunnage::load::{Key, Limit, Receive, Target, Whose, connects};
+use dunnage::orders::network::{Direction, Protocol, Streams, Trips};
 use dunnage::outcome::{Distribution, Failure, FailureClass};
 use dunnage::units::Nanos;
 
@@ -28,7 +29,7 @@ fn served(protocol: Protocol, address: &str) -> SocketAddr {
 
 /// The target at this address, with little patience.
 fn at(address: SocketAddr) -> Target {
-    let target = Target::new(&address.to_string(), Whose::Run).unwrap();
+    let target = Target::new(address, Whose::Run).unwrap();
     Target { patience: Duration::from_millis(500), ..target }
 }
 

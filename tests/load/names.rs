@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use dunnage::load::Limit;
 use dunnage::load::dns::server::Resolver;
-use dunnage::load::dns::{Names, Which, names, queries, resolver_in};
+use dunnage::load::dns::{names, queries, resolver_in};
+use dunnage::orders::network::{Names, Which};
 use dunnage::outcome::{Failure, FailureClass};
 use dunnage::units::Nanos;
 
@@ -22,7 +23,7 @@ fn answering(delay: Duration) -> SocketAddr {
 }
 
 fn resolved(address: SocketAddr, which: Which, count: u64) -> Result<Names, Failure> {
-    names(&at(address), which, times(count))
+    names(&at(address), &which, times(count))
 }
 
 #[test]
@@ -30,7 +31,8 @@ fn every_name_is_resolved_to_its_own_address_and_counted() {
     let address = answering(Duration::ZERO);
     let mut asked = 0;
     for which in [Which::Fresh, Which::Repeated] {
-        let Names { count, warm_up, took, wrong, lost, name } = resolved(address, which, 300).unwrap();
+        let Names { count, warm_up, took, wrong, lost, name, .. } =
+            resolved(address, which.clone(), 300).unwrap();
         assert_eq!((count, warm_up, wrong, lost, name.count()), (300, 3, 0, 0, 300), "{which:?}");
         assert!(name.quantile(0.5).unwrap() * 150 <= took.0 as u64);
         // And the first one, which is in neither.
@@ -38,7 +40,7 @@ fn every_name_is_resolved_to_its_own_address_and_counted() {
         assert_eq!(queries(&at(address)).unwrap(), asked);
     }
     let limit = Limit { count: 0, time: Nanos::from_millis(50) };
-    let done = names(&at(address), Which::Fresh, limit).unwrap();
+    let done = names(&at(address), &Which::Fresh, limit).unwrap();
     assert!(done.took >= limit.time && done.count > 10, "{done:?}");
 }
 

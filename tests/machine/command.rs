@@ -415,7 +415,7 @@ fn wasted_time_is_found_where_it_is_wasted() {
     let words = format!(
         "run command -s bare -s crun --rounds 2 --mount {directory}:{directory}:ro --sweep ms=100,900 -o DIR-2"
     );
-    let cmd = format!("{directory}/dunnage probe work - spin {{ms}}");
+    let cmd = format!(r#"{directory}/dunnage probe work - '{{"spin":{{"millis":{{ms}}}}}}'"#);
     let ran = finished(dunnage.command(&words).args(["--cmd", &cmd]).output().unwrap());
     assert_eq!(ran.code, 0, "{ran}");
     for label in ["bare", "crun"] {

@@ -10,6 +10,7 @@
 pub mod guest;
 pub mod itself;
 mod kernel;
+pub mod orders;
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;

@@ -9,10 +9,11 @@ mod message;
 pub mod server;
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
+use dunnage_orders::network::{Names, Which};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 
@@ -26,34 +27,6 @@ use crate::units::Nanos;
 const LOST_AFTER: Duration = Duration::from_millis(200);
 /// The code of a resolver that got no answer from the one that it forwards to.
 const SERVFAIL: Answer = Answer::None(2);
-
-/// Which names are resolved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which<'a> {
-    /// A new one each time, which no cache knows.
-    Fresh,
-    /// The same one each time.
-    Repeated,
-    /// This one each time, which another resolver than dunnage's knows, with its address.
-    Given(&'a str, Ipv4Addr),
-}
-
-/// The result of a load.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Names {
-    /// Names that were resolved.
-    pub count: u64,
-    /// Names before the first timed one.
-    pub warm_up: u64,
-    /// From the beginning of the first to the end of the last.
-    pub took: Nanos,
-    /// Of them, those with another answer than their address.
-    pub wrong: u64,
-    /// Queries without an answer.
-    pub lost: u64,
-    /// The time of each, in nanoseconds.
-    pub name: Distribution,
-}
 
 /// The first resolver that this file names.
 ///
@@ -74,11 +47,12 @@ pub fn resolver_in(file: &Path) -> Result<IpAddr, Failure> {
 ///
 /// # Errors
 /// What ended the load before its limit, with the number of names until then.
-pub fn names(target: &Target, which: Which<'_>, limit: Limit) -> Result<Names, Failure> {
+pub fn names(target: &Target, which: &Which, limit: Limit) -> Result<Names, Failure> {
     let run = clock::now().0;
     let mut queries =
         Queries { target, which, run, asked: 0, name: String::new(), query: Vec::new(), in_a_row: 0 };
     let [mut before, mut names] = [(); 2].map(|()| Names {
+        resolver: target.address,
         count: 0,
         warm_up: 0,
         took: Nanos(0),
@@ -116,7 +90,7 @@ pub fn queries(target: &Target) -> Result<u32, Failure> {
 /// Names one after the other.
 struct Queries<'a> {
     target: &'a Target,
-    which: Which<'a>,
+    which: &'a Which,
     /// Makes names differ from those of other loads.
     run: u64,
     asked: u64,
@@ -154,7 +128,7 @@ impl Queries<'_> {
 
     fn expected(&self) -> Option<Answer> {
         Some(Answer::Address(match self.which {
-            Which::Given(_, address) => address,
+            Which::Given(_, address) => *address,
             Which::Fresh | Which::Repeated => server::address_of(&self.name),
         }))
     }

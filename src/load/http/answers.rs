@@ -4,15 +4,16 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
+use dunnage_orders::network::{Answered, Wrong};
 use rustix::event::{Timespec, poll};
 use rustix::net::connect;
 
-use super::{Wrong, explained, request};
+use super::{explained, request};
 use crate::http::head;
 use crate::load::{Target, failure, tcp_socket};
 use crate::outcome::Failure;
 use crate::sys::clock;
-use crate::units::{Nanos, Stamp};
+use crate::units::Stamp;
 
 /// From one attempt that has failed to the next.
 const PACE: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
@@ -21,15 +22,6 @@ const PACE: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 const CONNECT: Duration = Duration::from_millis(50);
 /// The shortest time that a socket can wait.
 const LEAST: Duration = Duration::from_millis(1);
-
-/// A server's first answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answered {
-    /// How long it took to come.
-    pub waited: Nanos,
-    /// Its status.
-    pub status: u16,
-}
 
 /// Waits for an answer of any status, until the patience ends.
 ///

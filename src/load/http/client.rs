@@ -9,13 +9,14 @@ use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use dunnage_orders::network::{Load, Requests, Wrong};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{connect, sockopt};
 
-use super::{Done, Load, Wrong};
+use super::nothing;
 use crate::http::{Whole, whole};
 use crate::load::{Target, tcp_socket};
 use crate::sys::{clock, raw};
@@ -46,7 +47,7 @@ pub(super) struct Client<'a> {
     /// When the connections were last looked at.
     looked: Stamp,
     scratch: Vec<u8>,
-    pub(super) done: Done,
+    pub(super) done: Requests,
     /// The first failure.
     pub(super) first: Option<(Wrong, io::Error)>,
 }
@@ -113,7 +114,7 @@ impl<'a> Client<'a> {
             last_answer: now,
             looked: now,
             scratch: vec![0; READ],
-            done: Done::nothing(),
+            done: nothing(),
             first: None,
         };
         for index in 0..client.slots.len() {
@@ -128,7 +129,7 @@ impl<'a> Client<'a> {
     }
 
     /// Makes the requests that are due from this moment on.
-    pub fn run(mut self, began: Stamp) -> io::Result<(Done, Option<(Wrong, io::Error)>)> {
+    pub fn run(mut self, began: Stamp) -> io::Result<(Requests, Option<(Wrong, io::Error)>)> {
         // The kernel may delay the end of a wait by 50 µs else, and requests would be late.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         (self.began, self.last_answer) = (began, began);

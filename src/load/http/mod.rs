@@ -16,121 +16,52 @@ use std::io;
 use std::net::SocketAddr;
 use std::thread;
 
+use dunnage_orders::network::{Load, Requests, Wrong};
+
 use super::{Limit, Target, allow_files, failure};
 use crate::outcome::{Distribution, Failure, FailureClass};
 use crate::sys::clock;
 use crate::units::Nanos;
 
-pub use answers::{Answered, answers};
+pub use answers::answers;
 use client::Client;
 
-/// A load.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Load {
-    /// The target of each request.
-    pub path: String,
-    /// Connections at once.
-    pub connections: usize,
-    /// Threads that share them.
-    pub threads: usize,
-    /// When it ends. Requests that are due until then are answered, or fail.
-    pub limit: Limit,
-    /// Requests a second over all connections: an open loop. None is a closed one.
-    pub rate: Option<u64>,
-    /// The status that answers must have.
-    pub status: u16,
-    /// The bytes that their bodies must have.
-    pub body: Option<usize>,
-    /// How much CPU time each thread spends after an answer, before it goes on.
-    pub computes: Nanos,
-}
-
-/// How a request failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wrong {
-    /// There was no connection.
-    Refused,
-    /// The connection ended before the answer was complete.
-    Closed,
-    /// The answer did not come in time.
-    Timeout,
-    /// The answer is not one of HTTP/1.
-    Malformed,
-    /// It has another status.
-    Status,
-    /// Its body has another length.
-    Body,
-}
-
-impl Wrong {
-    /// All of them with their names, in the order of [`Done::wrong`].
-    pub const ALL: [(&str, Wrong); 6] = [
-        ("refused", Wrong::Refused),
-        ("closed", Wrong::Closed),
-        ("timeout", Wrong::Timeout),
-        ("malformed", Wrong::Malformed),
-        ("status", Wrong::Status),
-        ("body", Wrong::Body),
-    ];
-}
-
-/// The result of a load.
-#[derive(Debug)]
-pub struct Done {
-    /// Requests that were answered as they must be.
-    pub requests: u64,
-    /// From the beginning until the last answer, and at least the time that was asked for unless the count ended it.
-    pub took: Nanos,
-    /// The sum of all latencies. Divided by `took` it is the mean number of requests on their way, which is also the
-    /// rate times the mean latency (Little's law).
-    pub in_flight: Nanos,
-    /// Bytes of all answers, with their heads.
-    pub bytes: u64,
-    /// Connections that were open at the beginning.
-    pub opened: u64,
-    /// Requests that failed, by [`Wrong::ALL`].
-    pub wrong: [u64; Wrong::ALL.len()],
-    /// From when a request was due, in a closed loop from when its connection was free, until its answer was complete.
-    /// A new connection where the server closes it after an answer is included. In nanoseconds.
-    pub latency: Distribution,
-}
-
-impl Done {
-    fn nothing() -> Done {
-        Done {
-            requests: 0,
-            took: Nanos(0),
-            in_flight: Nanos(0),
-            bytes: 0,
-            opened: 0,
-            wrong: Default::default(),
-            latency: Distribution::of_durations(),
-        }
+/// No requests yet.
+fn nothing() -> Requests {
+    Requests {
+        requests: 0,
+        took: Nanos(0),
+        in_flight: Nanos(0),
+        bytes: 0,
+        opened: 0,
+        wrong: Default::default(),
+        latency: Distribution::of_durations(),
     }
+}
 
-    fn add(&mut self, other: &Done) {
-        self.requests += other.requests;
-        self.took = self.took.max(other.took);
-        self.in_flight.0 += other.in_flight.0;
-        self.bytes += other.bytes;
-        self.opened += other.opened;
-        self.wrong.iter_mut().zip(other.wrong).for_each(|(own, other)| *own += other);
-        self.latency.merge(&other.latency);
-    }
+/// Adds those of another thread.
+fn add(all: &mut Requests, other: &Requests) {
+    all.requests += other.requests;
+    all.took = all.took.max(other.took);
+    all.in_flight.0 += other.in_flight.0;
+    all.bytes += other.bytes;
+    all.opened += other.opened;
+    all.wrong.iter_mut().zip(other.wrong).for_each(|(own, other)| *own += other);
+    all.latency.merge(&other.latency);
 }
 
 /// Opens the connections, and makes requests until the limit. Requests may fail.
 ///
 /// # Errors
 /// If none succeeds: the failure of the first.
-pub fn load(target: &Target, load: &Load) -> Result<Done, Failure> {
+pub fn load(target: &Target, load: &Load) -> Result<Requests, Failure> {
     check(load)?;
     let request = request(target.address, &load.path)?;
     allow_files((load.connections + 2 * load.threads) as u64)?;
     let failed = |error: io::Error| Failure::environment(format!("a load over HTTP fails: {error}"));
     let open = |number| Client::open(target, load, &request, number);
     let clients: Vec<_> = (0..load.threads).map(open).collect::<io::Result<_>>().map_err(failed)?;
-    let mut done = Done::nothing();
+    let mut done = nothing();
     done.opened = clients.iter().map(|client| client.done.opened).sum();
     let began = clock::now();
     let mut first = None;
@@ -147,7 +78,7 @@ pub fn load(target: &Target, load: &Load) -> Result<Done, Failure> {
             threads.into_iter().map(|thread| thread.join().expect("a load does not panic")).collect()
         });
         for (part, wrong) in ended.map_err(failed)? {
-            done.add(&part);
+            add(&mut done, &part);
             first = first.or(wrong);
         }
     }

@@ -11,13 +11,13 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
+use dunnage_orders::network::Settings;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use sha2::{Digest, Sha256};
@@ -28,7 +28,6 @@ use crate::load::protocol::{GREETING, random};
 use crate::load::server::{accepted, cannot_listen, listener};
 use crate::outcome::{Failure, OrEnvironment};
 use crate::sys::{affinity, clock, limits};
-use crate::units::Nanos;
 
 /// How often the server stalls, if it does.
 const SECOND: u64 = 1_000_000_000;
@@ -38,42 +37,6 @@ const READ: usize = 16 << 10;
 const BLOCK: usize = 4096;
 /// The seed of the files.
 const SEED: u64 = 0x6469_736b;
-
-/// How a server works.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// The number of threads; none stands for that of the CPUs that it may use.
-    pub workers: Option<usize>,
-    /// More connections than this are closed at once.
-    pub connections: usize,
-    /// Where `/disk-io` writes; none means that there is no such path.
-    pub directory: Option<PathBuf>,
-    /// The first part of all paths, if only those who know it are served.
-    pub key: Option<String>,
-    /// How much it writes.
-    pub bytes: usize,
-    /// Whether the file is synced before it is read back.
-    pub sync: bool,
-    /// How many hashes `/cpu` computes, each of the one before.
-    pub hashes: u64,
-    /// How long the server does not answer at the beginning of every second.
-    pub stall: Nanos,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            workers: None,
-            connections: usize::MAX,
-            directory: None,
-            key: None,
-            bytes: 1 << 20,
-            sync: false,
-            hashes: 100_000,
-            stall: Nanos(0),
-        }
-    }
-}
 
 /// A server that listens but does not serve yet.
 #[derive(Debug)]
@@ -287,8 +250,8 @@ impl Paths {
         if stall > 0 {
             thread::sleep(Duration::from_nanos(stall));
         }
-        let path = match &self.settings.key {
-            Some(key) => request.path.strip_prefix('/').and_then(|path| path.strip_prefix(key.as_str())),
+        let path = match self.settings.key {
+            Some(key) => request.path.strip_prefix('/').and_then(|path| path.strip_prefix(&key.to_string())),
             None => Some(request.path),
         };
         match (request.method, path.unwrap_or_default()) {

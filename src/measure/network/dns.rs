@@ -1,14 +1,14 @@
 //! `dns`: names that a program inside resolves, answered in the end by dunnage's resolver on the host.
 
-use super::super::{add, sample_of, work_sample, worked};
+use dunnage_orders::network::{Names, Which};
+
+use super::super::{sample_of, scripted};
 use super::wrong;
 use crate::experiment::Setting;
 use crate::experiment::network::dns::{CONTAINER, FRESH, LASTS, NAMES, is_user_defined, which};
 use crate::outcome::{Abort, Failure, Sample};
-use crate::probe::message::Done;
 use crate::subject::lookup::Lookup;
-use crate::subject::pair::result;
-use crate::subject::{Need, RunContext, Subject, Work, bare};
+use crate::subject::{Need, RunContext, Subject, bare};
 use crate::units::Nanos;
 
 /// How much more than the names their loop may take, as a share: writing queries and reading answers.
@@ -21,9 +21,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let need = if is_user_defined(setting) { Need::Names } else { Need::Resolver };
     let which = which(setting);
     if !subject.has_a_clock() {
-        let count = NAMES.to_string();
-        let words = ["names", which, need.name(), &count].map(str::to_owned);
-        return Ok(work_sample(&worked(subject, run, &Work::new("network", words.into(), LASTS))?)?);
+        return scripted(subject, run, ("names", [need.name()]));
     }
     let host = bare::peer(&run.place);
     let mut lookup = Lookup::begin(subject, &host, (need, Nanos(0)), run)?;
@@ -31,23 +29,29 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
         lookup.join(subject, run)?;
     }
     let before = lookup.queries()?;
-    let (answer, helpers) = lookup.names((which, NAMES), LASTS)?;
+    let asked = if which == FRESH { Which::Fresh } else { Which::Repeated };
+    let (answer, helpers) = lookup.names(asked, NAMES, LASTS)?;
     let queries = lookup.queries()? - before;
     is_true(&answer.done, which, queries)?;
     let mut sample = sample_of(Vec::new(), &lookup.treatment(run)?);
-    add(&mut sample, &answer.done);
-    sample.counters.extend([("queries".into(), queries), ("helper_cpu".into(), helpers.cpu.0)]);
+    let Names { resolver, count, warm_up, took, wrong, lost, name } = answer.done;
+    let counted = [("names", count), ("warm_up", warm_up), ("wrong", wrong), ("lost", lost)];
+    sample.counters.extend(counted.map(|(name, value)| (name.into(), value as i64)));
+    let more = [("took", took.0), ("queries", queries), ("helper_cpu", helpers.cpu.0)];
+    sample.counters.extend(more.map(|(name, value)| (name.into(), value)));
+    sample.distributions.push(("name".into(), name));
+    sample.treatment.push(("resolver".into(), resolver.ip().to_string()));
     sample.treatment.push(("helpers".into(), helpers.names));
     Ok(sample)
 }
 
 /// Names one after the other are as long as all of them together; each had its own address, few queries were
 /// lost, and no cache can have answered for a new name.
-fn is_true(done: &Done, which: &str, queries: i64) -> Result<(), Failure> {
-    let number = |name: &str| Ok::<_, Failure>(result(done, name)? as f64);
-    let (count, took, lost) = (number("names")?, number("took")?, number("lost")?);
-    if number("wrong")? > 0.0 {
-        return Err(wrong(format!("{} of {count} names had another answer", number("wrong")?)));
+fn is_true(done: &Names, which: &str, queries: i64) -> Result<(), Failure> {
+    let [count, lost] = [done.count, done.lost].map(|number| number as f64);
+    let took = done.took.0 as f64;
+    if done.wrong > 0 {
+        return Err(wrong(format!("{} of {count} names had another answer", done.wrong)));
     }
     if lost > LOST * count {
         return Err(Failure::environment(format!("{lost} of {count} queries had no answer")));
@@ -56,8 +60,7 @@ fn is_true(done: &Done, which: &str, queries: i64) -> Result<(), Failure> {
         let reason = format!("dunnage's resolver was asked for {queries} of {count} new names");
         return Err(wrong(reason));
     }
-    let names = done.distributions.iter().find(|(name, _)| name == "name").map(|(_, values)| values);
-    let mean = names.and_then(|values| values.mean()).ok_or_else(|| wrong("no name was resolved".into()))?;
+    let mean = done.name.mean().ok_or_else(|| wrong("no name was resolved".into()))?;
     let sum = mean * count;
     // A value of the histogram is known to three digits. A lost query is only in the whole.
     if sum > took * 1.002 || (lost == 0.0 && sum < took * (1.0 - LOOP)) {
@@ -72,13 +75,10 @@ mod tests {
     use super::*;
     use crate::outcome::{Distribution, FailureClass};
 
-    fn checked(took: i64, [wrong, lost]: [i64; 2], queries: i64) -> Option<FailureClass> {
-        let results = [("names", 1000), ("took", took), ("wrong", wrong), ("lost", lost)];
-        let done = Done {
-            results: results.map(|(name, value)| (name.to_owned(), value)).to_vec(),
-            distributions: vec![("name".to_owned(), Distribution::of([50_000; 1000]))],
-            ..Done::default()
-        };
+    fn checked(took: i64, [wrong, lost]: [u64; 2], queries: i64) -> Option<FailureClass> {
+        let name = Distribution::of([50_000; 1000]);
+        let (resolver, took) = ("192.0.2.1:53".parse().unwrap(), Nanos(took));
+        let done = Names { resolver, count: 1000, warm_up: 10, took, wrong, lost, name };
         is_true(&done, FRESH, queries).err().map(|failure| failure.class)
     }
 

@@ -9,13 +9,13 @@ pub mod throughput;
 
 use dunnage_analysis::distinct;
 
-use super::{sample_of, work_sample, worked};
+use super::{sample_of, scripted};
 use crate::experiment::Setting;
 use crate::experiment::network::path;
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::subject::pair::{Addition, End, Pair, Server, Service, is_joined};
 use crate::subject::way::Way;
-use crate::subject::{RunContext, Subject, Work};
+use crate::subject::{RunContext, Subject};
 
 /// How an experiment measures one path.
 pub struct Exchange {
@@ -27,8 +27,8 @@ pub struct Exchange {
     server: fn(&Setting, &dyn Subject, &RunContext) -> Result<Server, Abort>,
     /// Takes a sample while its client has the turn.
     take: fn(&mut Pair<'_>, &Setting) -> Result<Sample, Abort>,
-    /// The same as the work of a scripted subject.
-    scripted: fn(&Setting) -> Work,
+    /// The script of a scripted subject.
+    script: &'static str,
 }
 
 impl Exchange {
@@ -43,7 +43,7 @@ impl Exchange {
         setting: &Setting,
         run: &RunContext,
     ) -> Result<Sample, Abort> {
-        Ok(work_sample(&worked(subject, run, &(self.scripted)(setting))?)?)
+        scripted(subject, run, (self.script, [path(setting).name()]))
     }
 }
 

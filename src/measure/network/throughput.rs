@@ -1,13 +1,12 @@
 //! `net-throughput`: random bytes from a client to a server in a container, then back, on a path to it.
 
+use dunnage_orders::network::{self as orders, Direction, Stream, Streams};
+
 use super::{Exchange, sample, wrong};
 use crate::experiment::Setting;
-use crate::experiment::network::path;
 use crate::experiment::network::throughput::{LASTS, bytes};
 use crate::outcome::{Abort, Failure, Sample};
-use crate::probe::message::Done;
-use crate::subject::Work;
-use crate::subject::pair::{Addition, Pair, Server, Service, result};
+use crate::subject::pair::{Addition, Pair, Server, Service};
 use crate::units::Nanos;
 
 /// Bytes of a packet at most, as an interface with offloads counts them.
@@ -17,27 +16,24 @@ const PACKET: u64 = 1 << 16;
 pub static EXCHANGE: Exchange = Exchange {
     service: |_| Service::Tcp,
     addition: |_, _| Ok(Addition::default()),
-    server: |_, _, _| Ok(Server::of(Service::Tcp, [])),
+    server: |_, _, _| Ok(Server::Probe(orders::Service::Tcp)),
     take,
-    scripted: |setting| Work::new("network", streams(setting, path(setting).name(), "up").into(), LASTS),
+    script: "streams",
 };
-
-/// The order for streams in this direction.
-fn streams(setting: &Setting, target: &str, direction: &str) -> [String; 5] {
-    let [bytes, streams] = [bytes(setting).to_string(), setting.get("streams").unwrap_or("1").to_owned()];
-    ["streams", target, direction, &bytes, &streams].map(str::to_owned)
-}
 
 fn take(pair: &mut Pair<'_>, setting: &Setting) -> Result<Sample, Abort> {
     let sent = bytes(setting);
     let (counters, way) = pair.travelled(|pair| {
         let before = pair.server_cpu()?;
         let (mut counters, mut client) = (Vec::new(), Nanos(0));
-        for [direction, moved, took] in [["up", "up_bytes", "up_took"], ["down", "down_bytes", "down_took"]] {
-            let words = streams(setting, &pair.target().to_string(), direction);
-            let answer = pair.ask(&words.each_ref().map(String::as_str), LASTS)?;
+        let streams = setting.get("streams").and_then(|streams| streams.parse().ok()).unwrap_or(1);
+        for (direction, [moved, took]) in
+            [(Direction::Up, ["up_bytes", "up_took"]), (Direction::Down, ["down_bytes", "down_took"])]
+        {
+            let order = Stream { client: pair.end(), direction, bytes: sent, streams, seed: 0 };
+            let answer = pair.ask(order, LASTS)?;
             is_true(&answer.done, sent)?;
-            counters.extend([(moved, result(&answer.done, "bytes")?), (took, result(&answer.done, "took")?)]);
+            counters.extend([(moved, answer.done.bytes as i64), (took, answer.done.took.0)]);
             client = client + answer.cpu;
         }
         let used = Nanos(pair.server_cpu()?.0 - before.0);
@@ -50,13 +46,12 @@ fn take(pair: &mut Pair<'_>, setting: &Setting) -> Result<Sample, Abort> {
 }
 
 /// All bytes arrived, and none was changed.
-fn is_true(done: &Done, sent: u64) -> Result<(), Failure> {
-    let (bytes, changed) = (result(done, "bytes")?, result(done, "wrong")?);
-    if bytes != sent as i64 {
-        return Err(wrong(format!("{bytes} of {sent} bytes arrived")));
+fn is_true(done: &Streams, sent: u64) -> Result<(), Failure> {
+    if done.bytes != sent {
+        return Err(wrong(format!("{} of {sent} bytes arrived", done.bytes)));
     }
-    if changed > 0 {
-        return Err(wrong(format!("{changed} chunks of 128 KiB have a wrong checksum")));
+    if done.wrong > 0 {
+        return Err(wrong(format!("{} chunks of 128 KiB have a wrong checksum", done.wrong)));
     }
     Ok(())
 }
@@ -67,11 +62,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_lost_or_changed_are_a_failure() {
-        let done = |bytes: u64, wrong: i64| {
-            let results = [("bytes", bytes as i64), ("took", 1), ("wrong", wrong)];
-            let results = results.map(|(name, value)| (name.to_owned(), value)).to_vec();
-            is_true(&Done { results, ..Done::default() }, 1000)
-        };
+        let done = |bytes, wrong| is_true(&Streams { bytes, took: Nanos(1), wrong }, 1000);
         assert_eq!(done(1000, 0), Ok(()));
         assert!(done(999, 0).is_err() && done(1000, 1).is_err());
     }

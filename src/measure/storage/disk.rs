@@ -1,16 +1,20 @@
 //! `disk`: a program inside writes files, reads them back from the device and from the page cache, appends synced
 //! records, and reads and writes at random places; the device's counters are read around what must reach it.
 
+use std::path::PathBuf;
+
+use dunnage_orders::files::{
+    self as orders, Append, Class, Clear, Direction, How, Io, Limit, Read, Scatter, Scattered, Write,
+};
+
 use super::{At, Files, Place, Window};
 use crate::experiment::Setting;
 use crate::experiment::storage::disk::{
     APPENDS, BIND, RANDOM, ROOT, SMALL, TMPFS, VOLUME, bytes, files, place, sync,
 };
-use crate::measure::{sample_of, work_sample, worked};
-use crate::outcome::{Abort, Failure, FailureClass, Name, Sample};
-use crate::probe::message::Done;
-use crate::subject::pair::result;
-use crate::subject::{Layer, RunContext, Subject, Work, kind_of};
+use crate::measure::{sample_of, scripted};
+use crate::outcome::{Abort, Distribution, Failure, FailureClass, Name, Sample};
+use crate::subject::{Layer, RunContext, Subject, kind_of};
 use crate::units::Nanos;
 
 /// Bytes of a block of large files.
@@ -18,13 +22,12 @@ const BLOCK: u64 = 1 << 20;
 /// The slowest device that is waited for, in nanoseconds a byte: ten megabytes a second.
 const SLOWEST: i64 = 100;
 /// Writes of a block that show what a device takes, and how many are on their way at a time.
-const CEILING: (u64, u64) = (100, 16);
+const CEILING: (u64, u32) = (100, 16);
 
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
     if !subject.has_a_clock() {
-        let words = ["disk", place(setting), sync(setting)].map(str::to_owned);
-        return Ok(work_sample(&worked(subject, run, &Work::new("files", words.into(), Nanos(0)))?)?);
+        return scripted(subject, run, ("disk", [place(setting), sync(setting)]));
     }
     let at = match place(setting) {
         BIND => At::Bind,
@@ -38,23 +41,40 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let place = Place::make(subject, at, run)?;
     let files = Files::begin(subject, &place, run)?;
     place.has_room(files.behind.as_ref(), bytes(setting))?;
-    let mut taken =
-        Taken { files, path: place.path.to_string_lossy().into_owned(), sample: Sample::default() };
+    let path = place.path.clone();
+    let mut taken = Taken { files, path: path.clone(), how: how(setting)?, sample: Sample::default() };
     let treatment = taken.files.treatment()?;
     taken.sample = sample_of(Vec::new(), &treatment);
     let done = taken.all(setting, is_bare && at == At::Bind);
     // What a container's own root has goes with it; a directory of the host's does not.
-    let path = taken.path.clone();
-    let cleared = taken.files.ask(&["clear", &path], Nanos::from_millis(10_000));
+    let cleared = taken.files.ask(Clear { path }, Nanos::from_millis(10_000));
     done?;
     cleared?;
     Ok(taken.sample)
 }
 
+/// How the files of a setting are written.
+fn how(setting: &Setting) -> Result<How, Failure> {
+    let unknown = |what: &str| Failure::environment(format!("there is no `{what}`"));
+    let class = match sync(setting) {
+        "synced" => Class::Synced,
+        "direct" => Class::Direct,
+        "cached" => Class::Cached,
+        other => return Err(unknown(other)),
+    };
+    let io = match setting.get("io").unwrap_or("plain") {
+        "plain" => Io::Plain,
+        "uring" => Io::Uring,
+        other => return Err(unknown(other)),
+    };
+    Ok(How { class, io, block: BLOCK })
+}
+
 /// A sample that is being taken.
 struct Taken<'a> {
     files: Files<'a>,
-    path: String,
+    path: PathBuf,
+    how: How,
     sample: Sample,
 }
 
@@ -67,26 +87,35 @@ impl Taken<'_> {
         self.sample.missing.extend(names.iter().map(|name| ((*name).into(), why.to_owned())));
     }
 
+    fn spread(&mut self, name: &'static str, values: Distribution) {
+        self.sample.distributions.push((name.into(), values));
+    }
+
+    /// How files are read: from the device, or through the page cache.
+    fn reading(&self) -> How {
+        let class = if self.how.class == Class::Direct { Class::Direct } else { Class::Cached };
+        How { class, ..self.how }
+    }
+
     /// Everything of a setting.
     fn all(&mut self, setting: &Setting, shows_ceiling: bool) -> Result<(), Abort> {
         let (count, size) = files(setting);
-        let (sync, io) = (sync(setting), setting.get("io").unwrap_or("plain"));
-        let [size, count, block] = [size, count, BLOCK].map(|number| number.to_string());
         let takes = Nanos(SLOWEST * bytes(setting) as i64);
-        let path = self.path.clone();
-        let (done, window) = self.files.watched(&["write", &path, &size, &count, &block, sync, io], takes)?;
-        self.count("write_took", result(&done, "took")?);
-        self.count("write_cpu", result(&done, "cpu")?);
-        self.count("write_bytes", result(&done, "bytes")?);
+        let (path, how) = (self.path.clone(), self.how);
+        let write = Write { path, files: orders::Files { count, bytes: size }, how };
+        let (done, window) = self.files.watched(write, takes, |done| done.took)?;
+        self.count("write_took", done.took.0);
+        self.count("write_cpu", done.cpu.0);
+        self.count("write_bytes", done.bytes as i64);
         if let Window { during: Some(during), others: Some(others) } = window {
             self.count("device_bytes", during.bytes_written as i64);
             self.count("others_bytes", others);
         }
-        self.read(&count, &block, (sync, io), takes)?;
-        if sync != "cached" {
+        self.read(count, takes)?;
+        if how.class != Class::Cached {
             self.append()?;
         }
-        self.random(&count, (sync, io))?;
+        self.random(count)?;
         if shows_ceiling {
             self.ceiling()?;
         }
@@ -94,8 +123,8 @@ impl Taken<'_> {
     }
 
     /// Whether none of the files is in the page cache any more.
-    fn forget(&mut self, count: &str, metrics: &[&'static str]) -> Result<bool, Abort> {
-        let stayed = self.files.forget(&self.path, count)?;
+    fn forget(&mut self, count: u64, metrics: &[&'static str]) -> Result<bool, Abort> {
+        let stayed = self.files.forget(self.path.clone(), count)?;
         if let Some(why) = &stayed {
             self.lacks(metrics, why);
         }
@@ -103,30 +132,22 @@ impl Taken<'_> {
     }
 
     /// From the device, and again from the page cache.
-    fn read(
-        &mut self,
-        count: &str,
-        block: &str,
-        (sync, io): (&str, &str),
-        takes: Nanos,
-    ) -> Result<(), Abort> {
-        let class = if sync == "direct" { "direct" } else { "cached" };
-        let path = self.path.clone();
-        let words = ["read", &path, count, block, class, io];
+    fn read(&mut self, count: u64, takes: Nanos) -> Result<(), Abort> {
+        let how = self.reading();
         let is_cold = self.forget(count, &["read_gb", "read_rate"])?;
-        let names: &[(&str, bool)] = &[("read_took", is_cold), ("read_again_took", class == "cached")];
-        for (name, counts) in names.iter().copied() {
-            let done = self.files.ask(&words, takes)?;
-            let wrong = result(&done, "wrong")?;
-            if wrong > 0 {
-                let reason = format!("{wrong} blocks came back changed");
+        let names: [(&str, bool); 2] =
+            [("read_took", is_cold), ("read_again_took", how.class == Class::Cached)];
+        for (name, counts) in names {
+            let done = self.files.ask(Read { path: self.path.clone(), count, how }, takes)?;
+            if done.wrong > 0 {
+                let reason = format!("{} blocks came back changed", done.wrong);
                 return Err(Failure::new(FailureClass::WrongOutput, reason).into());
             }
             if name == "read_took" {
-                self.count("read_bytes", result(&done, "bytes")?);
+                self.count("read_bytes", done.bytes as i64);
             }
             if counts {
-                self.count(name, result(&done, "took")?);
+                self.count(name, done.took.0);
             }
         }
         Ok(())
@@ -134,57 +155,52 @@ impl Taken<'_> {
 
     /// Records, each with its sync.
     fn append(&mut self) -> Result<(), Abort> {
-        let (most, lasts) = APPENDS;
-        let [most, size, nanos] = [most, SMALL, lasts.0 as u64].map(|number| number.to_string());
-        let path = self.path.clone();
-        let (done, window) = self.files.watched(&["append", &path, &most, &size, &nanos], lasts)?;
-        let appends = result(&done, "appends")?;
-        self.count("appends", appends);
-        self.count("append_bytes", appends * SMALL as i64);
+        let (count, time) = APPENDS;
+        let append = Append { path: self.path.clone(), size: SMALL, limit: Limit { count, time } };
+        let (done, window) = self.files.watched(append, time, |done| done.took)?;
+        self.count("appends", done.count as i64);
+        self.count("append_bytes", (done.count * SMALL) as i64);
         if let Some(during) = window.during {
             self.count("append_device_bytes", during.bytes_written as i64);
             if let Some(flushes) = during.flushes {
                 self.count("flushes", flushes as i64);
             }
         }
-        self.spread(&done, "append", "append");
+        self.spread("append", done.append);
         Ok(())
     }
 
-    /// The distribution of a work under a name of its own.
-    fn spread(&mut self, done: &Done, name: &str, own: &'static str) {
-        let found = done.distributions.iter().find(|(known, _)| known == name);
-        self.sample.distributions.extend(found.map(|(_, values)| (own.into(), values.clone())));
-    }
-
     /// Random reads from the device, then random writes.
-    fn random(&mut self, count: &str, (sync, io): (&str, &str)) -> Result<(), Abort> {
-        let (most, lasts) = RANDOM;
-        let [most, size, nanos] = [most, SMALL, lasts.0 as u64].map(|number| number.to_string());
-        let path = self.path.clone();
-        let class = if sync == "direct" { "direct" } else { "cached" };
-        if self.forget(count, &["random_read", "random_read_p99"])? {
-            let done =
-                self.files.ask(&["random", &path, "read", &most, &size, class, io, "1", &nanos], lasts)?;
-            self.spread(&done, "random", "random_read");
+    fn random(&mut self, files: u64) -> Result<(), Abort> {
+        let (count, time) = RANDOM;
+        let scatter = |taken: &Self, direction, how: How| {
+            let (limit, seed) = (Limit { count, time }, 0);
+            let asked =
+                Scattered { direction, size: SMALL, class: how.class, io: how.io, depth: 1, limit, seed };
+            Scatter { path: taken.path.clone(), asked }
+        };
+        if self.forget(files, &["random_read", "random_read_p99"])? {
+            let order = scatter(self, Direction::Read, self.reading());
+            let done = self.files.ask(order, time)?;
+            self.spread("random_read", done.random);
         }
-        let done = self.files.ask(&["random", &path, "write", &most, &size, sync, io, "1", &nanos], lasts)?;
-        self.count("random_writes", result(&done, "operations")?);
-        self.count("random_write_took", result(&done, "took")?);
+        let order = scatter(self, Direction::Write, self.how);
+        let done = self.files.ask(order, time)?;
+        self.count("random_writes", done.operations as i64);
+        self.count("random_write_took", done.took.0);
         Ok(())
     }
 
     /// What the device takes with many writes at once; without io_uring, or past the page cache, that is not known here.
     fn ceiling(&mut self) -> Result<(), Abort> {
-        let (blocks, depth) = CEILING;
-        let [blocks, size, depth] = [blocks, BLOCK, depth].map(|number| number.to_string());
-        let lasts = Nanos::from_millis(500);
-        let (path, nanos) = (self.path.clone(), lasts.0.to_string());
-        let words = ["random", &path, "write", &blocks, &size, "direct", "uring", &depth, &nanos];
-        match self.files.ask(&words, lasts) {
+        let (count, depth) = CEILING;
+        let time = Nanos::from_millis(500);
+        let (class, io, limit) = (Class::Direct, Io::Uring, Limit { count, time });
+        let asked = Scattered { direction: Direction::Write, size: BLOCK, class, io, depth, limit, seed: 0 };
+        match self.files.ask(Scatter { path: self.path.clone(), asked }, time) {
             Ok(done) => {
-                self.count("ceiling_took", result(&done, "took")?);
-                self.count("ceiling_bytes", result(&done, "operations")? * BLOCK as i64);
+                self.count("ceiling_took", done.took.0);
+                self.count("ceiling_bytes", (done.operations * BLOCK) as i64);
             }
             Err(Abort::Failed(failure)) => self.lacks(&["ceiling"], &failure.reason),
             Err(interrupted) => return Err(interrupted),

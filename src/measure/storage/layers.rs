@@ -3,17 +3,21 @@
 
 use std::path::PathBuf;
 
+use dunnage_orders::Ask;
+use dunnage_orders::files::{
+    self as orders, Action, Change, Class, Each, How, Io, Modify, Operation, Prepare, Read, Single, Touch,
+    Write,
+};
+
 use super::{Files, INSIDE, Place, Window};
 use crate::experiment::Setting;
 use crate::experiment::storage::layers::{
     CHANGED, FIRST, LAST, LINE, MANY, NAME, SMALL, SMALL_BYTES, at, count, size,
 };
-use crate::measure::{sample_of, work_sample, worked};
+use crate::measure::{sample_of, scripted};
 use crate::outcome::{Abort, Failure, FailureClass, Name, Sample};
-use crate::probe::message::Done;
 use crate::stats::Rng;
-use crate::subject::pair::result;
-use crate::subject::{Made, RunContext, Subject, Wish, Work, drivers};
+use crate::subject::{Made, RunContext, Subject, Wish, drivers};
 use crate::sys::filesystem;
 use crate::units::Nanos;
 
@@ -32,6 +36,9 @@ const COPIES: u64 = 2;
 
 /// The operations on a file of a tenth of the size, each by its own number.
 const SINGLE: [&str; 6] = ["append", "truncate", "chmod", "chown", "rename", "delete"];
+/// How whole files are read and written.
+const READING: How = How { class: Class::Cached, io: Io::Plain, block: BLOCK };
+const WRITING: How = How { class: Class::Synced, ..READING };
 
 /// What a renamed file is called then.
 const RENAMED: &str = "single/renamed";
@@ -45,8 +52,8 @@ fn single(operation: &str) -> String {
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
     if !subject.has_a_clock() {
-        let words = [NAME, at(setting), setting.get("layers").unwrap_or_default()].map(str::to_owned);
-        return Ok(work_sample(&worked(subject, run, &Work::new("files", words.into(), Nanos(0)))?)?);
+        let words = [at(setting), setting.get("layers").unwrap_or_default()];
+        return scripted(subject, run, (NAME, words));
     }
     // Containers stay until they are removed: some engines mount what goes at the end so that syncs do nothing.
     let place = match count(setting) {
@@ -56,8 +63,8 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let files = Files::begin(subject, &place, run)?;
     let bytes: u64 = own(size(setting)).iter().map(|(_, bytes)| bytes).sum();
     place.has_room(files.behind.as_ref(), bytes)?;
-    let path = place.path.to_string_lossy().into_owned();
-    let mut taken = Taken { files, path, size: size(setting), sample: Sample::default() };
+    let (path, size) = (place.path, size(setting));
+    let mut taken = Taken { files, path, size, sample: Sample::default() };
     let mut treatment = taken.files.treatment()?;
     treatment.extend(taken.metacopy());
     taken.sample = sample_of(Vec::new(), &treatment);
@@ -162,7 +169,7 @@ fn image(subject: &dyn Subject, count: usize, size: u64, run: &RunContext) -> Re
 /// A sample that is being taken.
 struct Taken<'a> {
     files: Files<'a>,
-    path: String,
+    path: PathBuf,
     size: u64,
     sample: Sample,
 }
@@ -179,30 +186,31 @@ impl Taken<'_> {
         Some(("metacopy", if is_on { "on" } else { "off" }.to_owned()))
     }
 
-    /// An order about what has this name at the place.
-    fn ask(&mut self, order: &[&str], name: &str, more: &[&str]) -> Result<Done, Abort> {
-        let path = if name.is_empty() { self.path.clone() } else { format!("{}/{name}", self.path) };
-        let words: Vec<&str> =
-            order.iter().copied().chain([path.as_str()]).chain(more.iter().copied()).collect();
-        self.files.ask(&words, self.takes())
+    fn ask<O: Ask>(&mut self, order: O) -> Result<O::Answer, Abort> {
+        let takes = self.takes();
+        self.files.ask(order, takes)
     }
 
-    /// The same, whose time is a counter.
-    fn timed(
+    /// Carries out an order whose time is a counter.
+    fn timed<O: Ask>(
         &mut self,
         counter: &'static str,
-        order: &[&str],
-        name: &str,
-        more: &[&str],
+        order: O,
+        took: impl FnOnce(O::Answer) -> Nanos,
     ) -> Result<(), Abort> {
-        match self.ask(order, name, more) {
-            Ok(done) => self.count(counter, result(&done, "took")?),
+        match self.ask(order) {
+            Ok(done) => self.count(counter, took(done).0),
             Err(Abort::Failed(failure)) if failure.class == FailureClass::Unsupported => {
                 self.sample.missing.push((counter.into(), failure.reason));
             }
             Err(abort) => return Err(abort),
         }
         Ok(())
+    }
+
+    /// Does this to the file with this name.
+    fn change(&mut self, name: &str, action: Action) -> Result<Single, Abort> {
+        self.ask(Change { file: self.path.join(name), action })
     }
 
     /// How long an order may take at the slowest device.
@@ -214,7 +222,8 @@ impl Taken<'_> {
     /// container undoes there, is undone here.
     fn prepare(&mut self) -> Result<(), Abort> {
         let is_there = |taken: &mut Self, name: &str| {
-            Ok::<_, Abort>(result(&taken.ask(&["touch"], name, &[])?, "exists")? == 1)
+            let file = taken.path.join(name);
+            Ok::<_, Abort>(taken.ask(Touch { file })?.is_some())
         };
         let mut missing = own(self.size);
         if is_there(self, "big/0")? {
@@ -223,24 +232,23 @@ impl Taken<'_> {
                 missing.clear();
             }
             if is_there(self, RENAMED)? {
-                let back = format!("{}/{}", self.path, single("rename"));
-                self.ask(&["rename"], RENAMED, &[&back])?;
+                let back = self.path.join(single("rename"));
+                self.change(RENAMED, Action::Rename(back))?;
             }
             if is_there(self, "new/0")? {
-                self.ask(&["delete"], "new/0", &[])?;
+                self.change("new/0", Action::Delete)?;
             }
         }
         if missing.is_empty() {
             return Ok(());
         }
-        let words = missing.into_iter().map(|(name, bytes)| format!("{name}:{bytes}")).collect::<Vec<_>>();
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        self.ask(&["prepare"], "", &words).map(drop)
+        let files = missing.into_iter().map(|(name, bytes)| (name.into(), bytes)).collect();
+        self.ask(Prepare { path: self.path.clone(), files })
     }
 
     /// Drops numbered files from the page cache; those that stay fail the metrics that need them cold.
     fn is_cold(&mut self, directory: &str, files: u64, metrics: &[&'static str]) -> Result<bool, Abort> {
-        let stayed = self.files.forget(&format!("{}/{directory}", self.path), &files.to_string())?;
+        let stayed = self.files.forget(self.path.join(directory), files)?;
         if let Some(why) = &stayed {
             self.sample.missing.extend(metrics.iter().map(|name| ((*name).into(), why.clone())));
         }
@@ -251,58 +259,52 @@ impl Taken<'_> {
     fn all(&mut self) -> Result<(), Abort> {
         self.count("size", self.size as i64);
         for name in ["open", "open_again"] {
-            self.each(name, "open", SMALL)?;
+            self.each(name, Operation::Open, SMALL)?;
         }
         self.read()?;
         // Before the copies, which are none in a mount: a device may be slower right after many bytes.
         self.write()?;
         self.modify()?;
-        self.each("modify_small", "modify", CHANGED)?;
+        self.each("modify_small", Operation::Modify, CHANGED)?;
         self.single()
     }
 
     /// An operation on each of the small files.
-    fn each(&mut self, name: &'static str, operation: &str, count: u64) -> Result<(), Abort> {
-        let done = self.ask(&["each", operation], "small", &[&count.to_string()])?;
-        let found = done.distributions.into_iter().find(|(own, _)| own == "each");
-        self.sample.distributions.extend(found.map(|(_, values)| (name.into(), values)));
+    fn each(&mut self, name: &'static str, operation: Operation, count: u64) -> Result<(), Abort> {
+        let done = self.ask(Each { operation, path: self.path.join("small"), count })?;
+        self.sample.distributions.push((name.into(), done.each));
         Ok(())
     }
 
     fn read(&mut self) -> Result<(), Abort> {
-        let more = ["1", &BLOCK.to_string(), "cached", "plain"];
+        let order = Read { path: self.path.join("big"), count: 1, how: READING };
         if self.is_cold("big", 1, &["read"])? {
-            self.timed("read", &["read"], "big", &more)?;
+            self.timed("read", order.clone(), |done| done.took)?;
         }
-        self.timed("read_again", &["read"], "big", &more)
+        self.timed("read_again", order, |done| done.took)
     }
 
     fn modify(&mut self) -> Result<(), Abort> {
         if self.is_cold("big", 1, &["modify", "copied"])? {
-            let (done, window) = self.watched(&["modify"], "big/0", &[])?;
-            self.count("modify", result(&done, "took")?);
+            let order = Modify { file: self.path.join("big/0") };
+            let (done, window) = self.files.watched(order, self.takes(), |done| done.all.took)?;
+            self.count("modify", done.all.took.0);
             if let Some(during) = window.during {
                 self.count("copied_bytes", during.bytes_written as i64);
             }
         }
         if self.is_cold("many", MANY, &["modify_many"])? {
-            self.timed("modify_many", &["each", "modify"], "many", &[&MANY.to_string()])?;
+            let order = Each { operation: Operation::Modify, path: self.path.join("many"), count: MANY };
+            self.timed("modify_many", order, |done| done.all.took)?;
         }
         let line = LINE.map(|(_, metric)| metric);
         if self.is_cold("line", LINE.len() as u64, &line)? {
             for (number, metric) in line.into_iter().enumerate() {
-                self.timed(metric, &["modify"], &format!("line/{number}"), &[])?;
+                let file = self.path.join(format!("line/{number}"));
+                self.timed(metric, Modify { file }, |done| done.all.took)?;
             }
         }
         Ok(())
-    }
-
-    fn watched(&mut self, order: &[&str], name: &str, more: &[&str]) -> Result<(Done, Window), Abort> {
-        let path = format!("{}/{name}", self.path);
-        let words: Vec<&str> =
-            order.iter().copied().chain([path.as_str()]).chain(more.iter().copied()).collect();
-        let takes = self.takes();
-        self.files.watched(&words, takes)
     }
 
     /// One operation on each of the files of a tenth.
@@ -310,24 +312,26 @@ impl Taken<'_> {
         if !self.is_cold("single", SINGLE.len() as u64, &SINGLE)? {
             return Ok(());
         }
-        let (small, tenth) = (SMALL_BYTES.to_string(), (self.size / MANY).to_string());
-        let new = format!("{}/{RENAMED}", self.path);
-        for operation in SINGLE {
-            let (order, more): (&str, &[&str]) = match operation {
-                "append" => ("append-to", &[&small]),
-                "truncate" => ("truncate", &[&tenth]),
-                "rename" => ("rename", &[&new]),
-                other => (other, &[]),
-            };
-            self.timed(operation, &[order], &single(operation), more)?;
+        let actions = [
+            Action::Append(SMALL_BYTES),
+            Action::Truncate(self.size / MANY),
+            Action::Chmod,
+            Action::Chown,
+            Action::Rename(self.path.join(RENAMED)),
+            Action::Delete,
+        ];
+        for (operation, action) in SINGLE.into_iter().zip(actions) {
+            let file = self.path.join(single(operation));
+            self.timed(operation, Change { file, action }, |done| done.took)?;
         }
         Ok(())
     }
 
     fn write(&mut self) -> Result<(), Abort> {
-        let [size, block] = [self.size, BLOCK].map(|number| number.to_string());
-        let (done, window) = self.watched(&["write"], "new", &[&size, "1", &block, "synced", "plain"])?;
-        self.count("new", result(&done, "took")?);
+        let files = orders::Files { count: 1, bytes: self.size };
+        let order = Write { path: self.path.join("new"), files, how: WRITING };
+        let (done, window) = self.files.watched(order, self.takes(), |done| done.took)?;
+        self.count("new", done.took.0);
         if let Window { during: Some(during), others: Some(others) } = window {
             self.count("device_bytes", during.bytes_written as i64);
             self.count("others_bytes", others);

@@ -8,12 +8,14 @@ pub mod owners;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use dunnage_orders::Ask;
+use dunnage_orders::files::{Forget, Forgotten};
+
 use crate::outcome::{Abort, Failure, OrEnvironment};
-use crate::probe::message::Done;
 use crate::resource::{Held, mounts};
 use crate::subject::storage::{self, Behind, Class};
 use crate::subject::treatment::Own;
-use crate::subject::{Access, Container, ContainerRequest, Made, Mount, RunContext, Subject, Wish, Work};
+use crate::subject::{Access, Container, ContainerRequest, Made, Mount, RunContext, Subject, Wish};
 use crate::sys::block_device::{self, Counters};
 use crate::sys::filesystem;
 use crate::units::Nanos;
@@ -154,17 +156,14 @@ impl<'a> Files<'a> {
     }
 
     /// Carries out an order that takes this long at most.
-    pub fn ask(&mut self, words: &[&str], takes: Nanos) -> Result<Done, Abort> {
-        let words = words.iter().map(|word| (*word).to_owned()).collect();
-        Ok(self.container.ask(&Work::new("files", words, takes))?.done)
+    pub fn ask<O: Ask>(&mut self, order: O, takes: Nanos) -> Result<O::Answer, Abort> {
+        Ok(self.container.ask(order, takes)?.done)
     }
 
     /// Drops numbered files of a directory from the page cache, and says why a read would not come from a device if some of
     /// their pages stay.
-    pub fn forget(&mut self, directory: &str, count: &str) -> Result<Option<String>, Abort> {
-        let done = self.ask(&["forget", directory, count], FORGETTING)?;
-        let [resident, pages] = ["resident", "pages"].map(|name| crate::subject::pair::result(&done, name));
-        let (resident, pages) = (resident?, pages?);
+    pub fn forget(&mut self, path: PathBuf, count: u64) -> Result<Option<String>, Abort> {
+        let Forgotten { resident, pages } = self.ask(Forget { path, count }, FORGETTING)?;
         let why = || {
             format!("{resident} of {pages} pages stayed in memory, so they would not be read from a device")
         };
@@ -175,16 +174,21 @@ impl<'a> Files<'a> {
         block_device::counters(self.behind.as_ref()?.device?).ok()
     }
 
-    /// Carries out an order after everything older has been written, and says what the device counted.
-    pub fn watched(&mut self, words: &[&str], takes: Nanos) -> Result<(Done, Window), Abort> {
+    /// Carries out an order after everything older has been written, and says what the device counted while it `took` its time.
+    pub fn watched<O: Ask>(
+        &mut self,
+        order: O,
+        takes: Nanos,
+        took: fn(&O::Answer) -> Nanos,
+    ) -> Result<(O::Answer, Window), Abort> {
         self.settle()?;
         let first = self.counted();
         self.run.quiet(BEFORE)?;
         let before = self.counted();
-        let done = self.ask(words, takes)?;
+        let done = self.ask(order, takes)?;
         let after = self.counted();
         let during = after.zip(before).and_then(|(after, before)| after.since(before));
-        let took = crate::subject::pair::result(&done, "took")?;
+        let took = took(&done).0;
         let quiet = before.zip(first).and_then(|(before, first)| before.since(first));
         let others = quiet.map(|own| (own.bytes_written as f64 * took as f64 / BEFORE.0 as f64) as i64);
         Ok((done, Window { during, others }))

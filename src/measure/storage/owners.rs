@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 
 use crate::experiment::storage::owners::{FACT, LAYERS, SIZE, files};
 use crate::experiment::{QUIET, Setting};
-use crate::measure::{sample_of, work_sample, worked};
+use crate::measure::{sample_of, scripted};
 use crate::outcome::{Abort, Failure, OrEnvironment, Sample};
 use crate::subject::owners::Owners;
 use crate::subject::storage;
-use crate::subject::{Container, ContainerRequest, Made, Resident, RunContext, Subject, Wish, Work};
+use crate::subject::{Container, ContainerRequest, Made, Resident, RunContext, Subject, Wish};
 use crate::sys::clock;
 use crate::sys::filesystem::{self, Left};
-use crate::units::Nanos;
 
 /// The directory of the files in the image.
 const DIRECTORY: &str = "dunnage-files";
@@ -23,8 +22,7 @@ const TOGETHER: u64 = 100;
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
     let count = files(setting);
     if !subject.has_a_clock() {
-        let work = Work::new("owners", vec![count.to_string()], Nanos(0));
-        return Ok(work_sample(&worked(subject, run, &work)?)?);
+        return scripted(subject, run, ("owners", [&count.to_string()]));
     }
     let path = &run.place.executable;
     let executable = std::fs::read(path).or_environment(format_args!("cannot read `{}`", path.display()))?;

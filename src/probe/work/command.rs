@@ -18,8 +18,9 @@ use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
+use dunnage_orders::work::{Command, Done, Mode};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{Access, FileType, Mode, OFlags, access, fcntl_setfl, stat};
+use rustix::fs::{Access, FileType, Mode as Permissions, OFlags, access, fcntl_setfl, stat};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, chdir, kill_process};
@@ -28,7 +29,8 @@ use sha2::{Digest, Sha256};
 mod service;
 
 use self::service::Service;
-use super::{Report, Words};
+use super::{Report, unsupported};
+use crate::outcome::Failure;
 use crate::sys::cgroup::own;
 use crate::sys::command::{self, Program, Reaped};
 use crate::sys::{page_cache, raw};
@@ -40,41 +42,39 @@ const USUAL_PLACES: &[u8] = b"/bin:/usr/bin";
 /// How often to look for processes that were left running.
 const LOOKS: usize = 100;
 
-/// `command run|identify through|discard FILE PORT TIME DIRECTORY COUNT WORD…`: the message goes to the
-/// existing file, which first holds as many variables, each `NAME=VALUE` and a zero byte. With a time, in nanoseconds, a service is started, which has that long to get ready:
-/// until the port is open, or with port 0 until the host signals it. An empty directory is the current one.
-/// Without words nothing is started, which measures the start alone. `identify` reports the file that would
-/// be executed and its SHA-256, and starts nothing; `cold` is `run` and reports how much of that file is in
-/// the page cache.
-pub fn work(words: Words, report: &mut Report<'_, '_>) {
-    let (Some(mode), Some(way), Some(file)) = (words.get(0), words.get(1), words.get(2)) else {
-        return report
-            .refuse("`command` needs a mode, a destination of the output and a file for the message");
-    };
-    let (Some(port), Some(allowed)) = (words.number(3), words.number(4)) else {
-        return report.refuse("`command` needs a port and a time, or 0");
-    };
-    let (Some(directory), Some(count)) = (words.get(5), words.number(6)) else {
-        return report.refuse("`command` needs a directory and a count of variables");
-    };
-    let own = match variables_in(file, count as usize) {
-        Ok(own) => own,
-        Err(why) => return report.refuse(&why),
-    };
+/// Runs the command, or says what of it would run. The message goes to the existing file, which first holds the variables,
+/// each `NAME=VALUE` and a zero byte. A service has so long to get ready: until the port is open, or without one until the
+/// host signals it. An empty directory is the current one.
+pub fn work(order: &Command) -> Result<Done, Failure> {
+    let text =
+        |word: &str| CString::new(word).map_err(|_| unsupported("a word of a command has a zero byte"));
+    let (file, directory) = (text(&order.file)?, text(&order.directory)?);
+    let words = order.words.iter().map(|word| text(word)).collect::<Result<Vec<_>, _>>()?;
+    let arguments: Vec<&CStr> = words.iter().map(CString::as_c_str).collect();
+    let own = variables_in(&file, order.variables).map_err(unsupported)?;
     let own: Vec<&CStr> = own.iter().map(CString::as_c_str).collect();
-    let output = match message_into(file) {
-        Ok(output) => output,
-        Err(errno) => return report.refuse(&format!("cannot open the file for the message: error {errno}")),
-    };
+    let output = message_into(&file)
+        .map_err(|errno| unsupported(format!("cannot open the file for the message: error {errno}")))?;
+    let mut report = Report::default();
+    carry_out(order, [&file, &directory], [&arguments, &own], output, &mut report);
+    report.done()
+}
+
+fn carry_out(
+    order: &Command,
+    [file, directory]: [&CStr; 2],
+    [arguments, own]: [&[&CStr]; 2],
+    output: OwnedFd,
+    report: &mut Report,
+) {
     if !directory.is_empty()
         && let Err(errno) = chdir(directory)
     {
         return report.result("directory_refused", errno.raw_os_error().into());
     }
-    let arguments = words.from(7);
     // The empty launch searches as well, so that both include the search.
     let Some(name) = arguments.first() else { return say_what_was_charged(report) };
-    let inherited = inherited(&own);
+    let inherited = inherited(own);
     let environment: Vec<&CStr> =
         inherited.iter().map(CString::as_c_str).chain(own.iter().copied()).collect();
     let path = match find(name, &environment) {
@@ -82,19 +82,18 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
         Err(errno) => return report.result("not_executed", errno.raw_os_error().into()),
     };
     report.note("program", path.to_bytes());
-    if mode == c"identify" {
-        return identify(&path, report);
+    match order.mode {
+        Mode::Identify => return identify(&path, report),
+        Mode::Cold => say_what_is_cached(&path, report),
+        Mode::Run => {}
     }
-    if mode == c"cold" {
-        say_what_is_cached(&path, report);
-    }
-    let output = (way == c"through").then_some(output);
-    let service = match (allowed > 0).then(|| Service::awaited(file, port as u16, allowed)).transpose() {
+    let output = order.through.then_some(output);
+    let service = match order.service.map(|ready| Service::awaited(file, ready)).transpose() {
         Ok(service) => service,
         Err(errno) => return report.result("not_started", errno.raw_os_error().into()),
     };
-    if service.as_ref().is_some_and(Service::is_open) {
-        return report.result("port_taken", port as i64);
+    if let Some(port) = service.as_ref().and_then(Service::open_port) {
+        return report.result("port_taken", port.into());
     }
     if let Err(errno) = start_and_wait(&path, [arguments, &environment], output, service, report) {
         report.result("not_started", errno.into());
@@ -117,7 +116,7 @@ fn variables_in(file: &CStr, count: usize) -> Result<Vec<CString>, String> {
 /// Sends the message to this file; returns the previous standard output.
 fn message_into(file: &CStr) -> Result<OwnedFd, i32> {
     let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::CLOEXEC;
-    let file = rustix::fs::open(file, flags, Mode::empty()).map_err(Errno::raw_os_error)?;
+    let file = rustix::fs::open(file, flags, Permissions::empty()).map_err(Errno::raw_os_error)?;
     command::exchange_output(&file)
 }
 
@@ -164,7 +163,7 @@ fn may_be_executed(path: &CStr) -> Result<(), Errno> {
     if FileType::from_raw_mode(about.st_mode) == FileType::RegularFile { Ok(()) } else { Err(Errno::ACCESS) }
 }
 
-fn identify(path: &CStr, report: &mut Report<'_, '_>) {
+fn identify(path: &CStr, report: &mut Report) {
     match std::fs::read(std::ffi::OsStr::from_bytes(path.to_bytes())) {
         Ok(bytes) => report.note("program_sha256", format!("{:x}", Sha256::digest(&bytes))),
         // An executable file need not be readable.
@@ -173,7 +172,7 @@ fn identify(path: &CStr, report: &mut Report<'_, '_>) {
 }
 
 /// Reports how many pages of the file are in the page cache, and its length. Reads none of it.
-fn say_what_is_cached(path: &CStr, report: &mut Report<'_, '_>) {
+fn say_what_is_cached(path: &CStr, report: &mut Report) {
     let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path.to_bytes()));
     // -1: it cannot be found out.
     report.result("program_cached", page_cache::resident(path).map_or(-1, |pages| pages as i64));
@@ -181,7 +180,7 @@ fn say_what_is_cached(path: &CStr, report: &mut Report<'_, '_>) {
 }
 
 /// Reports the peak memory of its own cgroup, or why that is not known. The host knows who shares the cgroup.
-fn say_what_was_charged(report: &mut Report<'_, '_>) {
+fn say_what_was_charged(report: &mut Report) {
     match own::peak_memory() {
         Ok(bytes) => report.result("charged_memory", bytes as i64),
         Err(missing) => report.note("charged_memory", missing),
@@ -194,13 +193,14 @@ fn start_and_wait(
     words: [&[&CStr]; 2],
     output: Option<OwnedFd>,
     mut service: Option<Service>,
-    report: &mut Report<'_, '_>,
+    report: &mut Report,
 ) -> Result<(), i32> {
     let ends = command::collect_children()?;
     let (errors, errors_writer) = pipe()?;
     let (mut complaint, complaint_writer) = pipe()?;
     let null = |flags| {
-        rustix::fs::open(c"/dev/null", flags | OFlags::CLOEXEC, Mode::empty()).map_err(Errno::raw_os_error)
+        rustix::fs::open(c"/dev/null", flags | OFlags::CLOEXEC, Permissions::empty())
+            .map_err(Errno::raw_os_error)
     };
     let (input, nowhere) = (null(OFlags::RDONLY)?, null(OFlags::WRONLY)?);
     let streams = match &output {

@@ -9,7 +9,7 @@ use crate::sys::raw;
 const USUAL_PERIOD: u64 = 100_000_000;
 
 /// The counters of a cgroup that contains only this process.
-pub fn counters(report: &mut Report<'_, '_>) -> Option<CpuCounters> {
+pub fn counters(report: &mut Report) -> Option<CpuCounters> {
     match CpuCounters::open() {
         Ok(counters) if !counters.is_the_machine() && counters.is_alone() => Some(counters),
         Ok(_) => {
@@ -32,7 +32,7 @@ pub fn quota_of(counters: Option<&CpuCounters>) -> Quota {
 /// counters of a limit if there is one. They are read within the wall time: throttling that begins during
 /// that reading also delays the clock reading.
 pub fn fixed_work(
-    report: &mut Report<'_, '_>,
+    report: &mut Report,
     counters: Option<&CpuCounters>,
     name: &str,
     work: impl FnOnce() -> u64,

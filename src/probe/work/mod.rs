@@ -1,8 +1,6 @@
-//! The works that the probe can do inside: each kind is one file, and a line in `KINDS`. The result is part
-//! of the probe's message.
+//! The works that the probe can do inside: each kind is one file, and a line in `carry_out`.
 //!
-//! Deliberately absent: the purpose of a work. Experiments choose its arguments and make metrics from its
-//! report.
+//! Deliberately absent: the purpose of a work. Experiments choose what is asked, and make metrics from the answers.
 
 mod command;
 mod cpu;
@@ -13,105 +11,98 @@ mod spin;
 mod syscall;
 mod throttle;
 
-use core::ffi::CStr;
-use core::fmt::Write;
+use dunnage_orders::files::Limit;
+use dunnage_orders::work::Done;
+use dunnage_orders::{Ask, Order};
+use serde_json::Value;
 
-use super::Message;
-use crate::outcome::{Distribution, Failure};
+use crate::outcome::{Failure, FailureClass};
 
-/// The size of a work's message in bytes: some thousand numbers of a series.
+/// The size of a message with the answer of a work: some thousand numbers of a series.
 pub(super) const CAPACITY: usize = 192 << 10;
 
-/// The kinds of work, by name.
-static KINDS: &[(&str, Kind)] = &[
-    ("spin", spin::work),
-    ("syscall", syscall::work),
-    ("command", command::work),
-    ("throttle", throttle::work),
-    ("cpu", cpu::work),
-    ("network", network::work),
-    ("files", files::work),
-];
-
-/// A kind of work: parses its words, does it, reports.
-type Kind = fn(Words<'_>, &mut Report<'_, '_>);
-
-/// Does the work that these words ask for, which start with the name of its kind. Returns false if the kind
-/// is unknown.
-pub(super) fn run(words: &[&CStr], message: &mut Message<'_>) -> bool {
-    let Some((name, words)) = words.split_first() else { return false };
-    let Some((_, kind)) = KINDS.iter().find(|(own, _)| own.as_bytes() == name.to_bytes()) else {
-        return false;
-    };
-    kind(Words(words), &mut Report { message });
-    true
-}
-
-/// The words after the name of the kind.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Words<'a>(&'a [&'a CStr]);
-
-impl<'a> Words<'a> {
-    /// The word at this index, from 0.
-    pub fn get(self, index: usize) -> Option<&'a CStr> {
-        self.0.get(index).copied()
-    }
-
-    /// The words from this index.
-    pub fn from(self, index: usize) -> &'a [&'a CStr] {
-        self.0.get(index..).unwrap_or_default()
-    }
-
-    /// The integer at this index.
-    pub fn number(self, index: usize) -> Option<u64> {
-        self.get(index)?.to_str().ok()?.parse().ok()
+/// Carries out an order, and answers.
+pub(super) fn carry_out(order: Order) -> Result<Value, Failure> {
+    match order {
+        Order::Spin(order) => told(&order, spin::work(order)),
+        Order::Syscall(order) => told(&order, syscall::work(&order)),
+        Order::Command(order) => told(&order, command::work(&order)),
+        Order::Throttle(order) => told(&order, throttle::work(order)),
+        Order::Cpu(order) => told(&order, cpu::work(order)),
+        Order::Script(_) => Err(unsupported("only a scripted subject has a script")),
+        Order::Write(order) => told(&order, files::write(&order)),
+        Order::Read(order) => told(&order, files::read(&order)),
+        Order::Forget(order) => told(&order, files::forget(&order)),
+        Order::Append(order) => told(&order, files::append(&order)),
+        Order::Scatter(order) => told(&order, files::scatter(&order)),
+        Order::Each(order) => told(&order, files::each(&order)),
+        Order::Change(order) => told(&order, files::change(&order)),
+        Order::Modify(order) => told(&order, files::modify(&order)),
+        Order::Touch(order) => told(&order, files::touch(&order)),
+        Order::Prepare(order) => told(&order, files::prepare(&order)),
+        Order::Clear(order) => told(&order, files::clear(&order)),
+        Order::Serve(order) => told(&order, network::serve(&order)),
+        Order::StartProgram(order) => told(&order, network::start_program(&order)),
+        Order::EndServers(order) => told(&order, network::end_servers()),
+        Order::Usage(order) => told(&order, network::usage()),
+        Order::Links(order) => told(&order, Ok(network::links(&order))),
+        Order::Trip(order) => told(&order, network::trip(&order)),
+        Order::Connect(order) => told(&order, network::connect(&order)),
+        Order::Stream(order) => told(&order, network::stream(&order)),
+        Order::Request(order) => told(&order, network::request(&order)),
+        Order::AwaitAnswer(order) => told(&order, network::await_answer(&order)),
+        Order::Resolve(order) => told(&order, network::resolve(&order)),
+        Order::Queries(order) => told(&order, network::queries(&order)),
     }
 }
 
-/// The result of a work, on its way into the probe's message. Numbers have no unit here, since the experiment
-/// that asked for them knows it.
-pub(super) struct Report<'a, 'b> {
-    message: &'a mut Message<'b>,
+/// An answer as it travels; its type is that of the order.
+fn told<O: Ask>(_: &O, answer: Result<O::Answer, Failure>) -> Result<Value, Failure> {
+    let unwritten =
+        |error| Failure::new(FailureClass::WrongOutput, format!("an answer cannot be written: {error}"));
+    serde_json::to_value(answer?).map_err(unwritten)
 }
 
-impl Report<'_, '_> {
+/// That this subject does not support a work.
+fn unsupported(why: impl Into<String>) -> Failure {
+    Failure::new(FailureClass::Unsupported, why)
+}
+
+/// A limit that ends.
+fn ending(limit: Limit) -> Result<Limit, Failure> {
+    if limit.is_one() { Ok(limit) } else { Err(unsupported("a count or a time must be above zero")) }
+}
+
+/// The result of a work with names for its numbers. They have no unit here, since the experiment that asked for them knows it.
+#[derive(Default)]
+pub(super) struct Report {
+    done: Done,
+}
+
+impl Report {
     /// An integer.
     pub fn result(&mut self, name: &str, value: i64) {
-        self.line(format_args!("result {name} {value}"));
+        self.done.results.push((name.to_owned(), value));
     }
 
     /// A list of integers.
     pub fn series(&mut self, name: &str, values: &[u64]) {
-        let numbers = values.iter().map(|value| format!(" {value}"));
-        self.line(format_args!("series {name}{}", numbers.collect::<String>()));
-    }
-
-    /// Many values without their order.
-    pub fn distribution(&mut self, name: &str, values: &Distribution) {
-        self.line(format_args!("distribution {name} {}", values.text()));
-    }
-
-    /// How the work failed after it was begun.
-    pub fn fail(&mut self, failure: &Failure) {
-        self.message.named("failed", &printable(format!("{}: {}", failure.class, failure.reason).as_bytes()));
+        self.done.series.push((name.to_owned(), values.iter().map(|value| *value as i64).collect()));
     }
 
     /// A fact about the conditions, which is recorded as part of the treatment.
     pub fn note(&mut self, name: &str, text: impl AsRef<[u8]>) {
-        self.message.named(&format!("note {name}"), &printable(text.as_ref()));
+        self.done.notes.push((name.to_owned(), printable(text.as_ref())));
     }
 
-    /// Why the work was not done: the subject does not support it.
-    pub fn refuse(&mut self, why: &str) {
-        self.message.named("refused", &printable(why.as_bytes()));
-    }
-
-    fn line(&mut self, text: core::fmt::Arguments<'_>) {
-        let _ = writeln!(self.message, "{text}");
+    /// All of it.
+    pub fn done(self) -> Result<Done, Failure> {
+        Ok(self.done)
     }
 }
 
-/// Control characters would end the line.
-fn printable(text: &[u8]) -> Vec<u8> {
-    text.iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }).collect()
+/// Facts are one line.
+fn printable(text: &[u8]) -> String {
+    let text: Vec<u8> = text.iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }).collect();
+    String::from_utf8_lossy(&text).into_owned()
 }

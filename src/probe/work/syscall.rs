@@ -14,11 +14,12 @@
 //! Deliberately absent: the time before and after a batch, and a mean, which would include every
 //! interruption.
 
-use core::ffi::CStr;
+use dunnage_orders::work::{Done, Syscall};
 
 use super::super::{LEAST_BATCHES, NOTHING};
 use super::limit::{counters, fixed_work};
-use super::{Report, Words};
+use super::{Report, unsupported};
+use crate::outcome::Failure;
 use crate::sys::affinity;
 use crate::sys::calls::{self, Bench, Call, Program};
 use crate::sys::cgroup::own::CpuCounters;
@@ -53,29 +54,24 @@ struct Series {
     failed: Option<i32>,
 }
 
-/// `syscall WINDOW COUNT [CALL…]`: makes every call, or those named, for this many nanoseconds each, and the
-/// first one `COUNT` times in sequence. Reports picoseconds, the number of calls, and of batches; and for the
-/// sequence wall and CPU time, and the counters of a CPU limit.
-pub fn work(words: Words, report: &mut Report<'_, '_>) {
-    let Some(window) = words.number(0).filter(|window| *window > 0) else {
-        return report.refuse("`syscall` needs a window in nanoseconds");
-    };
-    match pinned() {
-        Ok(cpu) => report.result("cpu", cpu as i64),
-        Err(_) => return report.refuse("it cannot bind itself to a CPU"),
+/// Makes the calls that were asked for, and the first one in sequence. Reports picoseconds, the number of calls, and of
+/// batches; and for the sequence wall and CPU time, and the counters of a CPU limit.
+pub fn work(order: &Syscall) -> Result<Done, Failure> {
+    let window = order.window.0.unsigned_abs();
+    if window == 0 {
+        return Err(unsupported("a window must be above zero"));
     }
+    let report = &mut Report::default();
+    let cpu = pinned().map_err(|_| unsupported("it cannot bind itself to a CPU"))?;
+    report.result("cpu", cpu as i64);
     // The partner of a pipe joins the cgroup later, and only answers.
     let counters = counters(report);
     let path = rustix::param::linux_execfn();
-    let Ok(mut bench) = Bench::new(Program { path, arguments: [path, c"probe", NOTHING] }) else {
-        return report.refuse("it has no /proc, no /dev/zero or no /dev/null, or no file in memory");
-    };
+    let mut bench = Bench::new(Program { path, arguments: [path, c"probe", NOTHING] })
+        .map_err(|_| unsupported("it has no /proc, no /dev/zero or no /dev/null, or no file in memory"))?;
     conditions(report);
-    let asked = |call: Call| {
-        let is_it = |word: &CStr| word.to_bytes() == call.name.as_bytes();
-        words.get(2).is_none() || (2..=calls::ALL.len() + 1).filter_map(|index| words.get(index)).any(is_it)
-    };
-    let mut all: Vec<Series> = calls::ALL.into_iter().filter(|call| asked(*call)).map(Series::new).collect();
+    let is_asked = |call: &Call| order.calls.is_empty() || order.calls.iter().any(|name| name == call.name);
+    let mut all: Vec<Series> = calls::ALL.into_iter().filter(is_asked).map(Series::new).collect();
     for series in &mut all {
         series.get_ready(&mut bench, window);
     }
@@ -84,7 +80,7 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
             series.go_on(&mut bench, window, pass);
         }
     }
-    in_a_row(words.number(1).unwrap_or(0) as usize, &mut bench, counters.as_ref(), report);
+    in_a_row(order.fixed as usize, &mut bench, counters.as_ref(), report);
     for series in &mut all {
         let name = series.call.name;
         match series.failed {
@@ -96,15 +92,11 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
             }
         }
     }
+    std::mem::take(report).done()
 }
 
 /// This many calls without reading the clock; nothing is reported if one fails.
-fn in_a_row(
-    count: usize,
-    bench: &mut Bench<'_>,
-    counters: Option<&CpuCounters>,
-    report: &mut Report<'_, '_>,
-) {
+fn in_a_row(count: usize, bench: &mut Bench<'_>, counters: Option<&CpuCounters>, report: &mut Report) {
     let call = *calls::ALL.iter().find(|call| call.name == FIXED).expect("it is one of the calls");
     report.note("fixed_work", format!("{count} {} in a row", call.name));
     if count == 0 || bench.repeat(call, 1).is_err() {
@@ -126,7 +118,7 @@ fn pinned() -> std::io::Result<usize> {
 
 /// Reports the kernel's speculation mitigations for this process, in the words of `/proc/self/status`, the
 /// number of filters that a call passes, and whether there is a vDSO.
-fn conditions(report: &mut Report<'_, '_>) {
+fn conditions(report: &mut Report) {
     report.note("vdso", if calls::has_vdso() { "present" } else { "absent" });
     let lines = [
         ("store_bypass", "Speculation_Store_Bypass:"),

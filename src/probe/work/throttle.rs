@@ -13,9 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use dunnage_analysis::experiment::throttle::MOST_BURSTS;
+use dunnage_orders::work::{Done, Load, Throttle};
 
 use super::limit::{counters, quota_of};
-use super::{Report, Words};
+use super::{Report, unsupported};
+use crate::outcome::Failure;
 use crate::sys::cgroup::own::{CpuCounters, CpuReading, Quota};
 use crate::sys::own_time::{self, Used};
 use crate::sys::{affinity, raw};
@@ -29,22 +31,15 @@ const AHEAD: u64 = 250_000_000;
 const MOST_PERIODS: usize = 4096;
 const MOST_THREADS: u64 = 64;
 
-/// The requested load, the same for each thread. Times are in nanoseconds.
+/// The load of each thread. Times are in nanoseconds.
 #[derive(Clone, Copy)]
-struct Order {
+struct Task {
     load: Load,
     busy: u64,
     every: u64,
     length: u64,
     /// Bursts of a thread that begin within the window.
     bursts: u64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Load {
-    Continuous,
-    Bursts,
-    Alternating,
 }
 
 /// The work of one thread in the window.
@@ -66,44 +61,38 @@ struct Seen {
     lanes: Vec<Lane>,
 }
 
-/// `throttle LOAD BUSY EVERY THREADS LENGTH`, all times in nanoseconds.
-pub fn work(words: Words, report: &mut Report<'_, '_>) {
-    let load = match words.get(0).map(|word| word.to_bytes()) {
-        Some(b"continuous") => Load::Continuous,
-        Some(b"bursts") => Load::Bursts,
-        Some(b"alternating") => Load::Alternating,
-        _ => return report.refuse("`throttle` needs a load: continuous, bursts or alternating"),
-    };
-    let number = |index| words.number(index).filter(|number| *number > 0);
-    let (Some(busy), Some(every), Some(count), Some(length)) = (number(1), number(2), number(3), number(4))
-    else {
-        return report.refuse("`throttle` needs four numbers above zero after its load");
-    };
-    let bursts = if load == Load::Continuous { 0 } else { length.div_ceil(every) };
-    if count > MOST_THREADS || bursts.saturating_mul(count) > MOST_BURSTS as u64 {
-        return report.refuse("`throttle` takes at most 64 threads and 8192 bursts");
+/// Carries the load, and reports what was done and counted.
+pub fn work(order: Throttle) -> Result<Done, Failure> {
+    let [busy, every, length] = [order.busy, order.every, order.length].map(|nanos| nanos.0.unsigned_abs());
+    if [busy, every, length, order.threads].contains(&0) {
+        return Err(unsupported("a load needs four numbers above zero"));
     }
-    let order = Order { load, busy, every, length, bursts };
-    let counters = counters(report);
-    let Ok(seen) = in_the_window(order, count, counters.as_ref()) else {
-        return report.refuse("it cannot start its threads");
-    };
-    report.result("threads", count as i64);
+    let bursts = if order.load == Load::Continuous { 0 } else { length.div_ceil(every) };
+    if order.threads > MOST_THREADS || bursts.saturating_mul(order.threads) > MOST_BURSTS as u64 {
+        return Err(unsupported("a load has at most 64 threads and 8192 bursts"));
+    }
+    let task = Task { load: order.load, busy, every, length, bursts };
+    let mut report = Report::default();
+    let counters = counters(&mut report);
+    let seen = in_the_window(task, order.threads, counters.as_ref())
+        .map_err(|_| unsupported("it cannot start its threads"))?;
+    report.result("threads", order.threads as i64);
     report.result("cpus", affinity::allowed().map_or(0, |cpus| cpus.len()) as i64);
     report.result("aligned", i64::from(seen.aligned));
-    tell(report, order, &seen, quota_of(counters.as_ref()));
+    tell(&mut report, task, &seen, quota_of(counters.as_ref()));
     report.series("period_cpu", &seen.periods.used);
+    report.done()
 }
 
 /// Makes this many threads, including the current one, carry the load in one window.
-fn in_the_window(order: Order, count: u64, counters: Option<&CpuCounters>) -> std::io::Result<Seen> {
+fn in_the_window(task: Task, count: u64, counters: Option<&CpuCounters>) -> std::io::Result<Seen> {
     // When the window began; zero while the load runs ahead.
     let origin = AtomicU64::new(0);
     let follow = || {
         while origin.load(Ordering::Acquire) == 0 {
             turn();
         }
-        carry(order, origin.load(Ordering::Acquire), &mut |_| ())
+        carry(task, origin.load(Ordering::Acquire), &mut |_| ())
     };
     thread::scope(|scope| {
         let spawned: std::io::Result<Vec<_>> =
@@ -114,7 +103,7 @@ fn in_the_window(order: Order, count: u64, counters: Option<&CpuCounters>) -> st
         let before = Reading::take(counters);
         origin.store(before.at, Ordering::Release);
         let mut periods = Periods::new(&before, quota_of(counters).period);
-        let mut lanes = vec![carry(order, before.at, &mut |now| periods.look(now))];
+        let mut lanes = vec![carry(task, before.at, &mut |now| periods.look(now))];
         lanes.extend(others.into_iter().filter_map(|other| other.join().ok()));
         let after = Reading::take(counters);
         periods.look(after.at);
@@ -149,8 +138,8 @@ fn run_ahead(counters: Option<&CpuCounters>) -> bool {
 }
 
 /// Carries the load of one thread to the end of the window; `look` is called often, with the current time.
-fn carry(order: Order, origin: u64, look: &mut dyn FnMut(u64)) -> Lane {
-    let Order { load, busy, every, length, bursts } = order;
+fn carry(task: Task, origin: u64, look: &mut dyn FnMut(u64)) -> Lane {
+    let Task { load, busy, every, length, bursts } = task;
     let end = origin + length;
     let mut latencies = Vec::with_capacity(bursts as usize);
     let _ = own_time::wake_exactly();
@@ -250,7 +239,7 @@ impl Periods {
     }
 }
 
-fn tell(report: &mut Report<'_, '_>, order: Order, seen: &Seen, quota: Quota) {
+fn tell(report: &mut Report, task: Task, seen: &Seen, quota: Quota) {
     let Seen { before, after, lanes, .. } = seen;
     let mut say = |name, before: u64, after: u64| report.result(name, after as i64 - before as i64);
     say("window", before.at, after.at);
@@ -272,12 +261,12 @@ fn tell(report: &mut Report<'_, '_>, order: Order, seen: &Seen, quota: Quota) {
         }
     }
     let sum = |of: fn(&Lane) -> u64| lanes.iter().map(of).sum();
-    say("load", 0, order.load as u64);
-    say("busy", 0, order.busy);
-    say("every", 0, order.every);
-    say("length", 0, order.length);
+    say("load", 0, task.load as u64);
+    say("busy", 0, task.busy);
+    say("every", 0, task.every);
+    say("length", 0, task.length);
     say("turns", 0, sum(|lane| lane.turns));
-    if order.load == Load::Continuous {
+    if task.load == Load::Continuous {
         return;
     }
     let (done, due) = (sum(|lane| lane.done), sum(|lane| lane.due));

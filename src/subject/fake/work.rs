@@ -1,28 +1,37 @@
-//! What a scripted subject reports of its work, by kind: in the form of the probe's message, from the
+//! What a scripted subject reports of its work, by kind: in the types of the probe's answers, from the
 //! scripted time, so that a planted effect is in every pass.
 
+use dunnage_orders::Order;
+use dunnage_orders::work::{Command, Done, Mode};
+
 use crate::outcome::Distribution;
-use crate::probe::message::Done;
 use crate::stats::Rng;
 
-use super::super::Work;
-
-/// The scripted result of a work that takes `time` seconds.
-type Script = fn(&Work, f64, &mut Rng) -> Done;
-
-static SCRIPTS: &[(&str, Script)] =
-    &[("cpu", cpu), ("command", command), ("network", network), ("files", files), ("owners", owners)];
-
-/// The result of a work; `None` for a kind without a script.
-pub fn done(work: &Work, time: f64, rng: &mut Rng) -> Option<Done> {
-    let (_, script) = SCRIPTS.iter().find(|(kind, _)| *kind == work.kind)?;
-    Some(script(work, time, rng))
+/// The scripted answer to an order whose work takes `time` seconds; none for a kind without a script.
+pub fn done(order: &Order, time: f64, rng: &mut Rng) -> Option<Done> {
+    Some(match order {
+        Order::Cpu(order) => cpu(order.passes, time, rng),
+        Order::Command(order) => command(order, time),
+        Order::Script(script) => {
+            let word = |at: usize| script.words.get(at).map_or("", String::as_str);
+            match script.kind.as_str() {
+                "trips" => trips(word(0), time, rng),
+                "streams" => streams(word(0), time, rng),
+                "requests" => requests(word(0), time, rng),
+                "names" => names(word(0), time, rng),
+                "disk" => files(word(0), time, rng),
+                "layers" => layers(word(0), word(1), time, rng),
+                "owners" => owners(word(0), time, rng),
+                _ => return None,
+            }
+        }
+        _ => return None,
+    })
 }
 
 /// Passes that are slower than the scripted time by chance, never faster. Several at once are a little slower
 /// than one alone. The fixed work is as long as a pass and uses CPU time only.
-fn cpu(work: &Work, time: f64, rng: &mut Rng) -> Done {
-    let count = work.arguments.first().and_then(|word| word.parse().ok()).unwrap_or(1usize);
+fn cpu(count: usize, time: f64, rng: &mut Rng) -> Done {
     let results =
         [("wrong", 0), ("empty", 100), ("threads", 2)].map(|(name, value)| (name.to_owned(), value));
     let mut done = Done { results: results.to_vec(), ..Done::default() };
@@ -44,13 +53,12 @@ fn cpu(work: &Work, time: f64, rng: &mut Rng) -> Done {
 }
 
 /// The report of a command that used a small part of it, mostly in user mode.
-fn command(work: &Work, time: f64, _: &mut Rng) -> Done {
-    let own = work.arguments.get(6).and_then(|count| count.parse::<usize>().ok()).unwrap_or(0);
-    if work.arguments.len() <= 7 + own {
+fn command(order: &Command, time: f64) -> Done {
+    if order.words.is_empty() {
         return Done::default();
     }
     let program = ("program".to_owned(), "/script".to_owned());
-    if work.arguments[0] == "identify" {
+    if order.mode == Mode::Identify {
         let notes = vec![program, ("program_sha256".to_owned(), "0".repeat(64))];
         return Done { notes, ..Done::default() };
     }
@@ -138,31 +146,19 @@ fn requests(path: &str, time: f64, rng: &mut Rng) -> Done {
 }
 
 /// Round trips of a thousandth of the scripted time; a path other than `inside` doubles it.
-fn network(work: &Work, time: f64, rng: &mut Rng) -> Done {
-    let [order, target, path, count] =
-        [0, 1, 2, 4].map(|at| work.arguments.get(at).map_or("", String::as_str));
-    if order == "streams" {
-        return streams(target, time, rng);
-    }
-    if order == "load" {
-        return requests(path, time, rng);
-    }
-    if order == "names" {
-        return names(path, time, rng);
-    }
-    let (factor, count) = (if path == "inside" { 1.0 } else { 2.0 }, count.parse().unwrap_or(0u64));
+fn trips(path: &str, time: f64, rng: &mut Rng) -> Done {
+    let factor = if path == "inside" { 1.0 } else { 2.0 };
     let trip = || (time * 1e6 * factor * (1.0 + 0.05 * rng.standard_normal().abs())) as u64;
     let trips: Vec<u64> = std::iter::repeat_with(trip).take(200).collect();
     let connect = Distribution::of(trips.iter().map(|trip| trip * 3));
-    let took = trips.iter().sum::<u64>() as i64 * count as i64 / 200;
     let results = [
-        ("trips", count as i64),
-        ("took", took),
-        ("client_cpu", took / 3),
-        ("server_cpu", took / 4),
+        ("trips", 0),
+        ("took", 0),
+        ("client_cpu", 0),
+        ("server_cpu", 0),
         ("helper_cpu", 0),
         ("connections", 100),
-        ("connections_took", took / 100),
+        ("connections_took", 0),
     ];
     Done {
         results: results.map(|(name, value)| (name.to_owned(), value)).to_vec(),
@@ -174,11 +170,7 @@ fn network(work: &Work, time: f64, rng: &mut Rng) -> Done {
 
 /// A gigabyte in the scripted time, and small records in a millionth of it; the container's root doubles both, and
 /// memory takes a tenth. Nothing of a volume arrives at the device.
-fn files(work: &Work, time: f64, rng: &mut Rng) -> Done {
-    if work.arguments.first().is_some_and(|word| word == "layers") {
-        return layers(work, time, rng);
-    }
-    let place = work.arguments.get(1).map_or("", String::as_str);
+fn files(place: &str, time: f64, rng: &mut Rng) -> Done {
     let factor = match place {
         "root" => 2.0,
         "tmpfs" => 0.1,
@@ -217,8 +209,8 @@ fn files(work: &Work, time: f64, rng: &mut Rng) -> Done {
 
 /// Changes of files of an image, which copy a gigabyte in a thousand times the scripted time, and openings that each layer
 /// above a file makes a tenth longer; in a mount nothing is copied.
-fn layers(work: &Work, time: f64, rng: &mut Rng) -> Done {
-    let (place, count) = (work.arguments[1].as_str(), work.arguments[2].parse().unwrap_or(0u32));
+fn layers(place: &str, count: &str, time: f64, rng: &mut Rng) -> Done {
+    let count = count.parse().unwrap_or(0u32);
     let is_mount = place == "bind";
     let above = if place == "first" { count.saturating_sub(2) } else { 0 };
     let mut nanos = |share: f64| (time * 1e11 * share * (1.0 + 0.003 * rng.standard_normal().abs())) as i64;
@@ -255,9 +247,9 @@ fn layers(work: &Work, time: f64, rng: &mut Rng) -> Done {
 
 /// Containers that take the scripted time; the first one on an image takes a tenth of a millisecond more for each of
 /// its files, which it makes anew.
-fn owners(work: &Work, time: f64, rng: &mut Rng) -> Done {
+fn owners(files: &str, time: f64, rng: &mut Rng) -> Done {
     const OF_A_FILE: f64 = 1e-4;
-    let files: u32 = work.arguments.first().and_then(|count| count.parse().ok()).unwrap_or(0);
+    let files: u32 = files.parse().unwrap_or(0);
     let mut nanos = |seconds: f64| (seconds * 1e9 * (1.0 + 0.02 * rng.standard_normal().abs())) as i64;
     let results = [
         ("image_took", nanos(time)),

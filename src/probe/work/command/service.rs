@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use dunnage_orders::work::Ready;
 use rustix::event::Timespec;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
@@ -28,7 +29,7 @@ const TRY: Duration = Duration::from_millis(100);
 /// A service, with stamps in nanoseconds.
 pub(super) struct Service {
     told: OwnedFd,
-    port: u16,
+    port: Option<u16>,
     allowed: u64,
     pid: i32,
     began: u64,
@@ -40,7 +41,8 @@ pub(super) struct Service {
 impl Service {
     /// A service that is about to be started: with a port it is ready when that is open, else when the host
     /// changes the file.
-    pub fn awaited(file: &CStr, port: u16, allowed: u64) -> Result<Service, Errno> {
+    pub fn awaited(file: &CStr, ready: Ready) -> Result<Service, Errno> {
+        let (port, allowed) = (ready.port, ready.allowed.0.unsigned_abs());
         let told = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         inotify::add_watch(&told, file, WatchFlags::ATTRIB)?;
         Ok(Service { told, port, allowed, pid: 0, began: 0, serving: None, asked_to_end: None, late: false })
@@ -51,12 +53,12 @@ impl Service {
         (self.pid, self.began) = (pid, at);
     }
 
-    /// Whether its port is open.
-    pub fn is_open(&self) -> bool {
-        let connects =
-            |address| TcpStream::connect_timeout(&SocketAddr::new(address, self.port), TRY).is_ok();
+    /// Its port, if that is open.
+    pub fn open_port(&self) -> Option<u16> {
         let own = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
-        self.port != 0 && own.into_iter().any(connects)
+        self.port.filter(|port| {
+            own.iter().any(|own| TcpStream::connect_timeout(&SocketAddr::new(*own, *port), TRY).is_ok())
+        })
     }
 
     /// The time until the next check, unless an event comes first.
@@ -64,7 +66,7 @@ impl Service {
         let now = raw::monotonic();
         let until = match self.asked_to_end {
             Some(asked) => asked + PATIENCE,
-            None if self.port == 0 => self.began + self.allowed,
+            None if self.port.is_none() => self.began + self.allowed,
             None => now + STEP.max((now - self.began) / PART),
         };
         let nanos = until.saturating_sub(now).max(STEP);
@@ -74,7 +76,7 @@ impl Service {
     /// Checks it, and does what is due.
     pub fn look(&mut self) {
         let is_told = rustix::io::read(&self.told, &mut [0u8; 512]).is_ok();
-        let is_open = self.asked_to_end.is_none() && self.is_open();
+        let is_open = self.asked_to_end.is_none() && self.open_port().is_some();
         let now = raw::monotonic();
         if let Some(asked) = self.asked_to_end {
             if now >= asked + PATIENCE {
@@ -95,7 +97,7 @@ impl Service {
     }
 
     /// Reports the result.
-    pub fn tell(self, report: &mut Report<'_, '_>) {
+    pub fn tell(self, report: &mut Report) {
         report.result("forked", self.began as i64);
         report.result("asked_to_end", self.asked_to_end.is_some().into());
         report.result("late", self.late.into());

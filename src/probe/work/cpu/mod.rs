@@ -1,9 +1,6 @@
 //! The work `cpu`: fixed amounts of five kinds of computing, repeated, in one thread and in one thread per
 //! CPU, each bound to its own. Every pass is timed separately, and its result is checked.
 //!
-//! Words: the number of passes, (only for benchmarks) the additional work of each pass in thousandths, and
-//! the number of passes of `integer` in the fixed work.
-//!
 //! Reported: for each kind and width the wall time of each pass and the longest time that one of its threads
 //! spent off its CPU, in nanoseconds; the time of an empty pass; the number of wrong results; for each width,
 //! wall and CPU time of the fixed work, and the counters of a CPU limit meanwhile.
@@ -17,9 +14,12 @@ mod integer;
 mod memory;
 mod team;
 
+use dunnage_orders::work::{Cpu, Done};
+
 use self::team::{Body, Team, Told};
 use super::limit::{counters, fixed_work};
-use super::{Report, Words};
+use super::{Report, unsupported};
+use crate::outcome::Failure;
 use crate::sys::cache::Flush;
 use crate::sys::pages;
 use crate::sys::raw;
@@ -46,28 +46,28 @@ struct Computing {
 const MOST_PASSES: usize = 512;
 
 /// Does the work, and reports it.
-pub(super) fn work(words: Words, report: &mut Report<'_, '_>) {
-    let passes = (words.number(0).unwrap_or(1) as usize).min(MOST_PASSES);
-    let (more, times) = (words.number(1).unwrap_or(0), words.number(2).unwrap_or(0));
+pub(super) fn work(order: Cpu) -> Result<Done, Failure> {
+    let passes = order.passes.min(MOST_PASSES);
+    let mut report = Report::default();
     let done = team::lead(|team| {
-        let wrong = measure(team, passes, more, report) + whole(team, times, report);
+        let wrong = measure(team, passes, order.more, &mut report) + whole(team, order.fixed, &mut report);
         report.result("wrong", wrong);
         report.result("empty", empty() as i64);
         report.result("threads", team.size() as i64);
         report.result("cpu", team.cpu as i64);
         report.result("huge_pages", pages::huge_bytes().map_or(-1, |bytes| bytes as i64));
     });
-    match done {
-        Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::OutOfMemory => {
-            report.refuse("there is not enough memory for the buffers of all CPUs");
+    done.map_err(|error| match error.kind() {
+        std::io::ErrorKind::OutOfMemory => {
+            unsupported("there is not enough memory for the buffers of all CPUs")
         }
-        Err(_) => report.refuse("cannot start a thread on each CPU and bind it"),
-    }
+        _ => unsupported("cannot start a thread on each CPU and bind it"),
+    })?;
+    report.done()
 }
 
 /// All passes; returns the number of wrong results.
-fn measure(team: &mut Team<'_, Own>, passes: usize, more: u64, report: &mut Report<'_, '_>) -> i64 {
+fn measure(team: &mut Team<'_, Own>, passes: usize, more: u64, report: &mut Report) -> i64 {
     let mut series: [[Series; 2]; KINDS.len()] = Default::default();
     let mut wrong = 0;
     // The first one warms up pages, caches and clock rate.
@@ -97,7 +97,7 @@ fn measure(team: &mut Team<'_, Own>, passes: usize, more: u64, report: &mut Repo
 
 /// The fixed work, whose duration includes a limit and other programs on the CPUs; returns the number of
 /// wrong results.
-fn whole(team: &mut Team<'_, Own>, times: u64, report: &mut Report<'_, '_>) -> i64 {
+fn whole(team: &mut Team<'_, Own>, times: u64, report: &mut Report) -> i64 {
     report.note("fixed_work", format!("{times} passes of {} steps of integer", integer::STEPS));
     if times == 0 {
         return 0;
