@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 
-use crate::measure::Sitting;
+use crate::measure::Visit;
 use crate::outcome::{Abort, Failure, FailureClass, Outcome, Sample};
 use crate::plan::Plan;
 use crate::record::{RoundContext, Row, since_1970};
@@ -155,7 +155,7 @@ pub fn run(
             let subject = subjects[number].as_mut();
             let is_skipped = subjects_late[number].is_hopeless();
             let (mut tried, mut late) = (0, 0);
-            let mut sitting = Sitting::of(subject, asked, (&host, run));
+            let mut visit = Visit::of(subject, asked, (&host, run));
             for (&cell, position) in group.iter().zip(&mut places) {
                 listen(&Event::CellBegins { cell, position })?;
                 let planned = &plan.cells[cell];
@@ -165,7 +165,7 @@ pub fn run(
                     Outcome::Skipped(reason)
                 } else {
                     pidfd::take_lateness();
-                    let measured = sitting.take(planned.experiment, &planned.setting);
+                    let measured = visit.take(planned.experiment, &planned.setting);
                     match measured.and_then(|sample| while_running(sample, pidfd::take_lateness())) {
                         Ok(sample) => Outcome::Measured(sample),
                         Err(Abort::Failed(failure)) => Outcome::Failed(failure),

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use dunnage::probe::Task;
-use dunnage::subject::api::requests::Wish;
+use dunnage::subject::api::requests::ContainerConfig;
 use dunnage::subject::resources;
 use dunnage::subject::{Launch, Spec, Subject, docker};
 
@@ -80,7 +80,7 @@ fn compare(
 
 /// The same body as the subject's.
 fn create_body(bench: &Bench) -> Result<String> {
-    let wish = Wish {
+    let wish = ContainerConfig {
         spec: &Spec::parse(SUBJECT)?,
         image: &bench.run.place.reference,
         executable: None,

@@ -36,7 +36,7 @@ impl From<u64> for Key {
 
 /// A client's request for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum LoadRequest {
     /// Messages of this many bytes, echoed one by one.
     Trips { size: u64, receive: Receive },
     /// The client sends this many bytes of this seed; the server answers how many arrived and how many chunks
@@ -46,14 +46,14 @@ pub enum Wish {
     Down { bytes: u64, seed: u64 },
 }
 
-impl Wish {
+impl LoadRequest {
     /// As bytes.
     pub fn request(self, key: Key) -> [u8; REQUEST] {
         let words = match self {
-            Wish::Trips { size, receive: Receive::Blocking } => [0, size, 0],
-            Wish::Trips { size, receive: Receive::Busy } => [0, size, 1],
-            Wish::Up { bytes, seed } => [1, bytes, seed],
-            Wish::Down { bytes, seed } => [2, bytes, seed],
+            LoadRequest::Trips { size, receive: Receive::Blocking } => [0, size, 0],
+            LoadRequest::Trips { size, receive: Receive::Busy } => [0, size, 1],
+            LoadRequest::Up { bytes, seed } => [1, bytes, seed],
+            LoadRequest::Down { bytes, seed } => [2, bytes, seed],
         };
         let mut request = [0; REQUEST];
         let all = [key.0].into_iter().chain(words.map(u64::to_le_bytes));
@@ -61,18 +61,18 @@ impl Wish {
         request
     }
 
-    /// The wish in a request; none if the bytes are not one with this key.
-    pub fn of(request: &[u8], key: Key) -> Option<Wish> {
+    /// The request in these bytes; none if they are not one with this key.
+    pub fn of(request: &[u8], key: Key) -> Option<LoadRequest> {
         let ([known, words @ ..], []) = request.as_chunks::<8>() else { return None };
         if *known != key.0 {
             return None;
         }
         let words: &[[u8; 8]; 3] = words.try_into().ok()?;
         match words.map(u64::from_le_bytes) {
-            [0, size @ 1..=LONGEST, 0] => Some(Wish::Trips { size, receive: Receive::Blocking }),
-            [0, size @ 1..=LONGEST, 1] => Some(Wish::Trips { size, receive: Receive::Busy }),
-            [1, bytes, seed] => Some(Wish::Up { bytes, seed }),
-            [2, bytes, seed] => Some(Wish::Down { bytes, seed }),
+            [0, size @ 1..=LONGEST, 0] => Some(LoadRequest::Trips { size, receive: Receive::Blocking }),
+            [0, size @ 1..=LONGEST, 1] => Some(LoadRequest::Trips { size, receive: Receive::Busy }),
+            [1, bytes, seed] => Some(LoadRequest::Up { bytes, seed }),
+            [2, bytes, seed] => Some(LoadRequest::Down { bytes, seed }),
             _ => None,
         }
     }
@@ -220,24 +220,27 @@ mod tests {
 
     #[test]
     fn a_wish_comes_back_and_rubbish_is_none() {
-        for wish in [
-            Wish::Trips { size: 1, receive: Receive::Busy },
-            Wish::Trips { size: LONGEST, receive: Receive::Blocking },
-            Wish::Up { bytes: 1 << 30, seed: 7 },
-            Wish::Down { bytes: 0, seed: u64::MAX },
+        for request in [
+            LoadRequest::Trips { size: 1, receive: Receive::Busy },
+            LoadRequest::Trips { size: LONGEST, receive: Receive::Blocking },
+            LoadRequest::Up { bytes: 1 << 30, seed: 7 },
+            LoadRequest::Down { bytes: 0, seed: u64::MAX },
         ] {
             for key in [Key::default(), Key::from(7)] {
-                assert_eq!(Wish::of(&wish.request(key), key), Some(wish));
+                assert_eq!(LoadRequest::of(&request.request(key), key), Some(request));
             }
-            assert_eq!(Wish::of(&wish.request(Key::default()), Key::from(7)), None);
+            assert_eq!(LoadRequest::of(&request.request(Key::default()), Key::from(7)), None);
         }
         let key = Key::default();
-        let damaged = Wish::Up { bytes: 1, seed: 1 }.request(key);
-        assert_eq!(Wish::of(&damaged[..31], key), None);
-        assert_eq!(Wish::of(&[damaged.as_slice(), &[0; 8]].concat(), key), None);
-        assert_eq!(Wish::of(&[0; REQUEST], key), None);
+        let damaged = LoadRequest::Up { bytes: 1, seed: 1 }.request(key);
+        assert_eq!(LoadRequest::of(&damaged[..31], key), None);
+        assert_eq!(LoadRequest::of(&[damaged.as_slice(), &[0; 8]].concat(), key), None);
+        assert_eq!(LoadRequest::of(&[0; REQUEST], key), None);
         assert_eq!(
-            Wish::of(&Wish::Trips { size: LONGEST + 1, receive: Receive::Busy }.request(key), key),
+            LoadRequest::of(
+                &LoadRequest::Trips { size: LONGEST + 1, receive: Receive::Busy }.request(key),
+                key
+            ),
             None
         );
     }

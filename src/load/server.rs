@@ -14,7 +14,7 @@ use dunnage_orders::network::Protocol;
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
-use super::protocol::{Content, GREETING, Key, REQUEST, Wish};
+use super::protocol::{Content, GREETING, Key, LoadRequest, REQUEST};
 use super::streams::Whole;
 use super::trips::LONGEST_DATAGRAM;
 use super::{Receive, Waits, failure};
@@ -134,10 +134,10 @@ fn serve(mut stream: TcpStream, key: Key) -> io::Result<()> {
     stream.write_all(&GREETING)?;
     let mut request = [0; REQUEST];
     stream.read_exact(&mut request)?;
-    match Wish::of(&request, key).ok_or(io::ErrorKind::InvalidData)? {
-        Wish::Trips { size, receive } => echo(&mut stream, size as usize, receive),
-        Wish::Down { bytes, seed } => Content::of(seed).send(&mut stream, bytes),
-        Wish::Up { bytes, seed } => {
+    match LoadRequest::of(&request, key).ok_or(io::ErrorKind::InvalidData)? {
+        LoadRequest::Trips { size, receive } => echo(&mut stream, size as usize, receive),
+        LoadRequest::Down { bytes, seed } => Content::of(seed).send(&mut stream, bytes),
+        LoadRequest::Up { bytes, seed } => {
             let received = Content::of(seed).receive(&mut Whole(&stream), bytes)?;
             let receipt = [received.bytes.to_le_bytes(), received.wrong.to_le_bytes()];
             stream.write_all(receipt.as_flattened())
@@ -173,8 +173,8 @@ fn echo_datagrams(socket: &UdpSocket, key: Key) -> io::Result<std::convert::Infa
             }
             received => received?,
         };
-        let bytes = match Wish::of(&datagram[..length], key) {
-            Some(Wish::Trips { receive: asked, .. }) => {
+        let bytes = match LoadRequest::of(&datagram[..length], key) {
+            Some(LoadRequest::Trips { receive: asked, .. }) => {
                 wait_like(asked, &mut receive)?;
                 client = Some(from);
                 &GREETING[..]

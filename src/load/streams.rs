@@ -10,7 +10,7 @@ use std::thread;
 use dunnage_orders::network::{Direction, Streams};
 use rustix::net::{RecvFlags, recv};
 
-use super::protocol::{Content, Key, Received, Wish, be_greeted};
+use super::protocol::{Content, Key, LoadRequest, Received, be_greeted};
 use super::{Target, allow_files, connected, failure};
 use crate::outcome::{Failure, FailureClass};
 use crate::sys::clock;
@@ -84,7 +84,7 @@ fn one(
     let began = clock::now();
     let received = match direction {
         Direction::Up => {
-            stream.write_all(&Wish::Up { bytes, seed }.request(key))?;
+            stream.write_all(&LoadRequest::Up { bytes, seed }.request(key))?;
             content.send(&mut stream, bytes)?;
             let mut receipt = [0; 16];
             stream.read_exact(&mut receipt)?;
@@ -92,7 +92,7 @@ fn one(
             Received { bytes: bytes.expect("eight bytes"), wrong: wrong.expect("eight bytes") }
         }
         Direction::Down => {
-            stream.write_all(&Wish::Down { bytes, seed }.request(key))?;
+            stream.write_all(&LoadRequest::Down { bytes, seed }.request(key))?;
             content.receive(&mut Whole(&stream), bytes)?
         }
     };

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use dunnage_orders::network::Trips;
 
-use super::protocol::{GREETING, LONGEST, Wish, be_greeted, random, rubbish};
+use super::protocol::{GREETING, LONGEST, LoadRequest, be_greeted, random, rubbish};
 use super::{Limit, Receive, Target, Waits, connected, failure};
 use crate::outcome::{Distribution, Failure, FailureClass};
 use crate::sys::clock;
@@ -32,7 +32,9 @@ pub fn tcp(target: &Target, size: usize, limit: Limit, receive: Receive) -> Resu
     let failed = |error: io::Error| failure(target.address, &error);
     let mut stream = connected(target).map_err(failed)?;
     be_greeted(&mut stream).map_err(failed)?;
-    stream.write_all(&Wish::Trips { size: size as u64, receive }.request(target.key)).map_err(failed)?;
+    stream
+        .write_all(&LoadRequest::Trips { size: size as u64, receive }.request(target.key))
+        .map_err(failed)?;
     stream.set_nonblocking(receive == Receive::Busy).map_err(failed)?;
     measured(target.address, size, limit, |sent, back| {
         receive.send_all(target.patience, &mut stream, sent)?;
@@ -95,7 +97,7 @@ fn introduced(target: &Target, size: usize, receive: Receive) -> io::Result<UdpS
     let socket = UdpSocket::bind(any)?;
     socket.connect(target.address)?;
     socket.set_read_timeout(Some(LOST_AFTER.min(target.patience)))?;
-    let request = Wish::Trips { size: size as u64, receive }.request(target.key);
+    let request = LoadRequest::Trips { size: size as u64, receive }.request(target.key);
     let began = clock::now();
     let mut said = [0; 64];
     loop {

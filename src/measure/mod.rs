@@ -65,38 +65,38 @@ fn how(experiment: &str) -> How {
 
 /// Takes the samples of a subject in one round, one for each setting. What they share is gone when this is
 /// dropped.
-pub enum Sitting<'a> {
+pub enum Visit<'a> {
     /// They share nothing.
     Alone(&'a mut dyn Subject, &'a RunContext),
     /// They share servers.
     Together(network::Servers<'a>),
 }
 
-impl<'a> Sitting<'a> {
+impl<'a> Visit<'a> {
     /// For these experiments and settings; `host` is where programs outside of containers run. Nothing is made
     /// yet.
     pub fn of(
         subject: &'a mut dyn Subject,
         asked: impl Iterator<Item = (&'static str, &'a Setting)>,
         (host, run): (&'a dyn Subject, &'a RunContext),
-    ) -> Sitting<'a> {
+    ) -> Visit<'a> {
         let exchange = |(experiment, setting)| match how(experiment) {
             Together(exchange) => Some((exchange, setting)),
             Alone(_) => None,
         };
         match asked.map(exchange).collect::<Option<Vec<_>>>() {
             Some(asked) if subject.has_a_clock() => {
-                Sitting::Together(network::Servers::of((subject, host), asked, run))
+                Visit::Together(network::Servers::of((subject, host), asked, run))
             }
-            _ => Sitting::Alone(subject, run),
+            _ => Visit::Alone(subject, run),
         }
     }
 
     /// Takes a sample of one of them.
     pub fn take(&mut self, experiment: &str, setting: &Setting) -> Result<Sample, Abort> {
         let run = match self {
-            Sitting::Alone(_, run) => *run,
-            Sitting::Together(servers) => servers.run(),
+            Visit::Alone(_, run) => *run,
+            Visit::Together(servers) => servers.run(),
         };
         // A command that fails may print its environment.
         let hide = |text: String| run.variables.hidden(&text);
@@ -112,10 +112,10 @@ impl<'a> Sitting<'a> {
 
     fn taken(&mut self, experiment: &str, setting: &Setting) -> Result<Sample, Abort> {
         match (self, how(experiment)) {
-            (Sitting::Alone(subject, run), Alone(measure)) => measure(*subject, setting, run),
-            (Sitting::Alone(subject, run), Together(exchange)) => exchange.script(*subject, setting, run),
-            (Sitting::Together(servers), Together(exchange)) => servers.take((exchange, setting)),
-            (Sitting::Together(_), Alone(_)) => unreachable!("it was not asked for"),
+            (Visit::Alone(subject, run), Alone(measure)) => measure(*subject, setting, run),
+            (Visit::Alone(subject, run), Together(exchange)) => exchange.script(*subject, setting, run),
+            (Visit::Together(servers), Together(exchange)) => servers.take((exchange, setting)),
+            (Visit::Together(_), Alone(_)) => unreachable!("it was not asked for"),
         }
     }
 }
@@ -128,7 +128,7 @@ pub fn once(
     run: &RunContext,
 ) -> Result<Sample, Abort> {
     let host = bare::peer(&run.place);
-    Sitting::of(subject, [(experiment, setting)].into_iter(), (&host, run)).take(experiment, setting)
+    Visit::of(subject, [(experiment, setting)].into_iter(), (&host, run)).take(experiment, setting)
 }
 
 /// Why this machine cannot measure an experiment with a value of a setting.

@@ -19,7 +19,7 @@ use super::limits::Limits;
 use super::roots::{self, Fresh};
 use super::treatment::{Expected, Own};
 use super::{
-    Description, Facts, Joint, Kind, Launch, Mount, Need, Order, Place, RunContext, Spec, Subject,
+    Attachment, Description, Entrypoint, Facts, Kind, Launch, Mount, Need, Place, RunContext, Spec, Subject,
     Unavailable, kinds,
 };
 use crate::image::fat;
@@ -111,7 +111,12 @@ impl Bare {
     }
 
     /// The probe with this order, in this root, or in the image's where there is one.
-    fn program(&self, order: Order<'_>, mounts: &[Mount], own: Option<&Fresh>) -> Result<Program, Failure> {
+    fn program(
+        &self,
+        entrypoint: Entrypoint<'_>,
+        mounts: &[Mount],
+        own: Option<&Fresh>,
+    ) -> Result<Program, Failure> {
         let mut words = vec![PROBE.to_owned()];
         if let Some((image, root)) = &self.image {
             words.extend(image::inside_words(image, &own.unwrap_or(root).path, mounts)?);
@@ -124,7 +129,7 @@ impl Bare {
             );
             return Err(Failure::new(FailureClass::Unsupported, reason));
         }
-        words.extend(order.words(self.about.expected.detail()));
+        words.extend(entrypoint.words(self.about.expected.detail()));
         let program = Program::new(&self.executable, words);
         let program = match &self.image {
             Some((image, _)) => program.and_then(|own| own.with_environment(&image.environment())),
@@ -161,7 +166,7 @@ impl Verbs for OfHost<'_> {
             return Ok(Span::none());
         }
         let program =
-            self.bare.program(self.draft.order(), &self.draft.request.mounts, self.root.as_ref())?;
+            self.bare.program(self.draft.entrypoint(), &self.draft.request.mounts, self.root.as_ref())?;
         let start = || spawn::start(&program);
         let child = self.port.as_ref().map_or_else(start, |port| network::within(port, start));
         let child = child.map_err(|error| command::cannot_start(&program, &error))?;
@@ -170,9 +175,9 @@ impl Verbs for OfHost<'_> {
         Ok(span)
     }
 
-    fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
-        let program = self.bare.program(order, &self.draft.request.mounts, self.root.as_ref())?;
-        self.draft.enter_by(&program, order, Terminal::No)
+    fn exec(&mut self, entrypoint: Entrypoint<'_>) -> Result<Entered, Abort> {
+        let program = self.bare.program(entrypoint, &self.draft.request.mounts, self.root.as_ref())?;
+        self.draft.enter_by(&program, entrypoint, Terminal::No)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
@@ -224,9 +229,9 @@ impl Subject for Bare {
             draft.request.channel = Some(own.host.clone());
         }
         // A network kept by an engine is already reachable from the host's own.
-        draft.request.network.take_if(|joint| joint.bridge.is_none());
-        let joint = draft.request.network.as_ref();
-        let port = joint.map(Joint::namespace).transpose()?.flatten();
+        draft.request.network.take_if(|attachment| attachment.bridge.is_none());
+        let attachment = draft.request.network.as_ref();
+        let port = attachment.map(Attachment::namespace).transpose()?.flatten();
         let root = self.fresh(draft.run)?;
         Ok(Box::new(OfHost { bare: self, draft, root, port, child: None }))
     }
@@ -243,11 +248,11 @@ impl Subject for Bare {
         Ok(())
     }
 
-    fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
+    fn fulfil(&mut self, entrypoint: Entrypoint<'_>, run: &RunContext) -> Result<Launch, Abort> {
         let name = run.next_name();
-        let own = if let Order::Work(_) = order { self.fresh(run)? } else { None };
-        let program = self.program(order, order.mounts(), own.as_ref())?;
-        let call = Call { holds: Holds::OneProcess, ..Call::new(&name, &self.about.expected, order) };
+        let own = if let Entrypoint::Work(_) = entrypoint { self.fresh(run)? } else { None };
+        let program = self.program(entrypoint, entrypoint.mounts(), own.as_ref())?;
+        let call = Call { holds: Holds::OneProcess, ..Call::new(&name, &self.about.expected, entrypoint) };
         let Some(confinement) = &self.confinement else { return client::launch(run, &program, &call) };
         let program = program.in_cgroups(&confinement.plan, &name);
         let launch = || {

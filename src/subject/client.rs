@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::account::Account;
 use super::treatment::{Expected, Network};
-use super::{Cpu, Launch, Order, RunContext};
+use super::{Cpu, Entrypoint, Launch, RunContext};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{self, Inside, Message, Seen};
 use crate::resource::command;
@@ -40,14 +40,14 @@ pub struct Call<'a> {
     /// The other name of its cgroups and processes, where there is one.
     pub bundle: Option<&'a str>,
     /// What the probe inside is to do.
-    pub order: Order<'a>,
+    pub entrypoint: Entrypoint<'a>,
 }
 
 impl<'a> Call<'a> {
     /// A call of a client that makes the container without daemons.
-    pub fn new(name: &'a str, expected: &'a Expected, order: Order<'a>) -> Call<'a> {
+    pub fn new(name: &'a str, expected: &'a Expected, entrypoint: Entrypoint<'a>) -> Call<'a> {
         let (terminal, holds) = (Terminal::No, Holds::More);
-        Call { name, daemons: Ok(&[]), expected, runtime: None, terminal, holds, bundle: None, order }
+        Call { name, daemons: Ok(&[]), expected, runtime: None, terminal, holds, bundle: None, entrypoint }
     }
 }
 
@@ -74,14 +74,14 @@ pub enum Terminal {
 pub fn launch(run: &RunContext, program: &Program, call: &Call<'_>) -> Result<Launch, Abort> {
     let remains = (call.holds == Holds::More).then(Remains::new);
     let account = Account::begin(run, call.daemons.unwrap_or_default());
-    let reading = call.order.reading();
+    let reading = call.entrypoint.reading();
     let child = spawn::start(program).map_err(|error| command::cannot_start(program, &error))?;
-    let (pid, allowed) = (child.pid, call.order.allowed(run));
+    let (pid, allowed) = (child.pid, call.entrypoint.allowed(run));
     let ended = child
         .read(reading)
         .wait(allowed, Some(&run.interrupts))
         .map_err(|why| command::unfinished(allowed, program, why))?;
-    let message = message_in(&program.shown(), &ended, call.terminal, call.order)?;
+    let message = message_in(&program.shown(), &ended, call.terminal, call.entrypoint)?;
     let count = || account.finish(Some(pid), Nanos(0), call.runtime);
     concluded(run, call, &program.shown(), (ended.spawned, ended.returned), message, remains, count)
 }
@@ -130,11 +130,11 @@ pub(super) fn message_in(
     shown: &str,
     ended: &Ended,
     terminal: Terminal,
-    order: Order<'_>,
+    entrypoint: Entrypoint<'_>,
 ) -> Result<Message, Failure> {
     command::ended_well(shown, ended)?;
     let took = ended.returned.since(ended.spawned);
-    if let Some(file) = order.message_file() {
+    if let Some(file) = entrypoint.message_file() {
         return message_beside(file, shown, ended, terminal);
     }
     let stdout = match terminal {

@@ -23,8 +23,8 @@ use super::component::Client;
 use super::resources;
 use super::treatment::{Expected, Network};
 use super::{
-    Access, ContainerRequest, Cpu, Description, Joint, Launch, Layer, Made, Mount, Need, Offer, Order,
-    Resident, RunContext, Spec, Subject, addresses, kinds,
+    Access, Attachment, ContainerRequest, Cpu, Description, Entrypoint, Launch, Layer, Mount, Need, Object,
+    ObjectKind, Resident, RunContext, Spec, Subject, addresses, kinds,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
@@ -107,7 +107,7 @@ pub trait Verbs: Send {
     /// Starts its program.
     fn start(&mut self) -> Result<Span, Abort>;
     /// Runs the probe as a second process inside with this order.
-    fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort>;
+    fn exec(&mut self, order: Entrypoint<'_>) -> Result<Entered, Abort>;
     /// Sends its program SIGTERM, and waits until it has ended.
     fn stop(&mut self) -> Result<Span, Abort>;
     /// Removes it.
@@ -172,7 +172,9 @@ impl<'a> Container<'a> {
         place::make(&directory).or_environment(format_args!("cannot make `{}`", directory.display()))?;
         let mut expected = about.expected.clone();
         // A network that an engine keeps cannot be joined by processes of the host.
-        let is_joined = |joint: &Joint| joint.bridge.is_some() || about.makes.contains(&Offer::Network);
+        let is_joined = |attachment: &Attachment| {
+            attachment.bridge.is_some() || about.makes.contains(&ObjectKind::Network)
+        };
         if request.network.as_ref().is_some_and(is_joined) {
             expected.network = Network::Connected;
         }
@@ -235,7 +237,7 @@ impl<'a> Container<'a> {
 
     /// Runs the probe as a second process inside with this order, and checks its treatment. Anything that it
     /// needs of the host must have been requested when the container was made.
-    pub fn exec<'b>(&mut self, order: impl Into<Order<'b>>) -> Result<Entered, Abort> {
+    pub fn exec<'b>(&mut self, order: impl Into<Entrypoint<'b>>) -> Result<Entered, Abort> {
         let order = order.into();
         let entered = self.carry_out(|verbs| verbs.exec(order))?;
         self.expected.check(&entered.message.inside, &self.run.host)?;
@@ -402,11 +404,11 @@ impl<'a> Container<'a> {
 fn lacking(about: &Description, request: &ContainerRequest) -> Option<&'static str> {
     let knows_names = kinds::of(&about.spec).is_ok_and(|kind| kind.layer == Layer::Engine);
     let is_known =
-        |image: &Made| about.makes.contains(&Offer::Image) && image.name().is_some() == knows_names;
+        |image: &Object| about.makes.contains(&ObjectKind::Image) && image.name().is_some() == knows_names;
     if !request.ports.is_empty() && !about.offers.contains(&Need::Ports) {
         return Some("does not publish ports");
     }
-    if !request.volumes.is_empty() && !about.makes.contains(&Offer::Volume) {
+    if !request.volumes.is_empty() && !about.makes.contains(&ObjectKind::Volume) {
         return Some("does not mount volumes");
     }
     request
@@ -464,8 +466,8 @@ pub(super) fn recorded(
 
 impl Draft<'_> {
     /// What its program is to do.
-    pub(super) fn order(&self) -> Order<'_> {
-        Order::Stay(&self.request)
+    pub(super) fn entrypoint(&self) -> Entrypoint<'_> {
+        Entrypoint::Stay(&self.request)
     }
 
     /// Runs one command; if it fails, the failure has the command's own words.
@@ -479,7 +481,7 @@ impl Draft<'_> {
         &self,
         client: &Client,
         verb: &[&str],
-        order: Order<'_>,
+        order: Entrypoint<'_>,
         terminal: Terminal,
     ) -> Result<Entered, Abort> {
         let order_words = order.words(self.expected.detail());
@@ -492,7 +494,7 @@ impl Draft<'_> {
     pub(super) fn enter_by(
         &self,
         program: &Program,
-        order: Order<'_>,
+        order: Entrypoint<'_>,
         terminal: Terminal,
     ) -> Result<Entered, Abort> {
         let allowed = order.allowed(self.run);
@@ -506,7 +508,7 @@ impl Draft<'_> {
         shown: &str,
         ended: &Ended,
         terminal: Terminal,
-        order: Order<'_>,
+        order: Entrypoint<'_>,
     ) -> Result<Entered, Failure> {
         let message = client::message_in(shown, ended, terminal, order)?;
         let mut treatment = self.run.treatment(&message.inside);

@@ -23,12 +23,12 @@ use super::confined::Confined;
 use super::container::{Draft, Verbs, recorded};
 use super::engine::Engine;
 use super::limits::Limits;
-use super::resources::{self, Made, Offer, Wish};
+use super::resources::{self, Object, ObjectKind, ObjectSpec};
 use super::spec::parse_size;
 use super::treatment::{Expected, Network};
 use super::{
-    Component, Description, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable,
-    kinds, on_path,
+    Component, Description, Entrypoint, Facts, Kind, Launch, Need, Place, RunContext, Spec, Subject,
+    Unavailable, kinds, on_path,
 };
 use crate::image::{EXECUTABLE, Image};
 use crate::outcome::{Abort, Failure, OrEnvironment};
@@ -176,7 +176,7 @@ fn description(spec: &Spec, facts: Facts) -> Description {
     };
     let mut offers = [&Need::CONTAINER[..], &[Need::Images]].concat();
     offers.retain(|need| *need != Need::Lifecycle || verbs::is_created_apart(spec));
-    Description { offers, makes: &[Offer::Image], ..Description::new(spec, facts, expected) }
+    Description { offers, makes: &[ObjectKind::Image], ..Description::new(spec, facts, expected) }
 }
 
 /// The socket: the one named, else `$CONTAINERD_ADDRESS` as for `ctr` itself, else the first one that accepts
@@ -238,8 +238,8 @@ impl Containerd {
     }
 
     /// The arguments of a verb that makes a container, from the verb to the probe's order.
-    fn making(&self, verb: &[&str], run: &RunContext, name: &str, order: Order<'_>) -> Vec<String> {
-        let own = order.image().and_then(Made::name);
+    fn making(&self, verb: &[&str], run: &RunContext, name: &str, entrypoint: Entrypoint<'_>) -> Vec<String> {
+        let own = entrypoint.image().and_then(Object::name);
         let usual = || self.image.as_deref().expect("`prepare` provides the image before any launch");
         let image = own.unwrap_or_else(usual);
         let mut all = Vec::new();
@@ -281,13 +281,13 @@ impl Containerd {
             let source = run.place.executable.display();
             add(&["--mount", &format!("type=bind,src={source},dst={EXECUTABLE},options=rbind:ro")]);
         }
-        for mount in order.mounts() {
+        for mount in entrypoint.mounts() {
             let (host, inside, access) =
                 (mount.host.display(), mount.inside.display(), mount.access.option());
             add(&["--mount", &format!("type=bind,src={host},dst={inside},options=rbind:{access}")]);
         }
         add(&[image, name, EXECUTABLE, PROBE]);
-        all.extend(order.words(self.about.expected.detail()));
+        all.extend(entrypoint.words(self.about.expected.detail()));
         all
     }
 
@@ -324,21 +324,21 @@ impl Subject for Containerd {
         &self.about
     }
 
-    fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
-        let Wish::Image(executable, layers) = wish else {
-            return Err(resources::not_made(&self.about.spec, wish.offer()).into());
+    fn make(&self, asked: ObjectSpec<'_>, run: &RunContext) -> Result<Held<Object>, Abort> {
+        let ObjectSpec::Image(executable, layers) = asked else {
+            return Err(resources::not_made(&self.about.spec, asked.kind()).into());
         };
         let image = resources::layered(executable, layers, run);
         let name = image.reference.clone();
-        let record = resources::of_subject(Offer::Image.kind(), &self.about.spec, &name);
-        run.owner.make(Offer::Image.kind(), record, || {
+        let record = resources::of_subject(ObjectKind::Image.resource(), &self.about.spec, &name);
+        run.owner.make(ObjectKind::Image.resource(), record, || {
             self.import(&image, run)?;
-            Ok(Made::Named(name.clone()))
+            Ok(Object::Named(name.clone()))
         })
     }
 
-    fn unmake(&self, offer: Offer, name: &str, _: &str) -> Result<Found, Failure> {
-        if offer == Offer::Image && self.ctr.has_image(name)? {
+    fn unmake(&self, object: ObjectKind, name: &str, _: &str) -> Result<Found, Failure> {
+        if object == ObjectKind::Image && self.ctr.has_image(name)? {
             self.ctr.insist(&["images", "delete", "--sync", name])?;
             return Ok(Found::Yes);
         }
@@ -354,13 +354,13 @@ impl Subject for Containerd {
         Ok(())
     }
 
-    fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
+    fn fulfil(&mut self, entrypoint: Entrypoint<'_>, run: &RunContext) -> Result<Launch, Abort> {
         let name = run.next_name();
-        let program = self.ctr.program(&self.making(&["run", "--rm"], run, &name, order))?;
+        let program = self.ctr.program(&self.making(&["run", "--rm"], run, &name, entrypoint))?;
         let call = Call {
             daemons: self.daemons.as_deref().map_err(String::as_str),
             runtime: self.runtime.as_deref(),
-            ..Call::new(&name, &self.about.expected, order)
+            ..Call::new(&name, &self.about.expected, entrypoint)
         };
         let discard = || self.ctr.remove(&name, self.key("snapshotter"));
         recorded(run, &self.about.spec, &name, || client::launch(run, &program, &call), discard)

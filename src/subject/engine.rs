@@ -21,11 +21,11 @@ use super::container::{Draft, Verbs, recorded};
 use super::drivers::Storage;
 use super::limits::Limits;
 use super::owners::UserMap;
-use super::resources::{Made, Offer, Wish};
+use super::resources::{Object, ObjectKind, ObjectSpec};
 use super::treatment::{Cgroup, Expected, Network, Own};
 use super::{
-    Access, Broom, Build, Description, Facts, Launch, Need, Order, Place, Port, RunContext, Spec, Subject,
-    Unavailable, context,
+    Access, Broom, Build, Description, Entrypoint, Facts, Launch, Need, Place, Port, RunContext, Spec,
+    Subject, Unavailable, context,
 };
 use crate::image::{self as images, EXECUTABLE, fat};
 use crate::outcome::{Abort, Failure, OrEnvironment};
@@ -60,20 +60,26 @@ pub struct Engine {
 
 impl Engine {
     /// The arguments of a verb that makes a container, from the verb to the probe's order.
-    fn making_arguments(&self, verb: &[&str], run: &RunContext, name: &str, order: Order<'_>) -> Vec<String> {
+    fn making_arguments(
+        &self,
+        verb: &[&str],
+        run: &RunContext,
+        name: &str,
+        entrypoint: Entrypoint<'_>,
+    ) -> Vec<String> {
         let mut all = Vec::new();
         let mut add = |words: &[&str]| all.extend(words.iter().map(|word| (*word).to_owned()));
         add(verb);
         let labels = Engine::labels(run);
         add(&["--name", name, &labels[0], &labels[1]]);
-        for Port { number, transport, at } in order.ports(&self.about.spec) {
+        for Port { number, transport, at } in entrypoint.ports(&self.about.spec) {
             let at = if at.is_ipv6() { format!("[{at}]") } else { at.to_string() };
             add(&["--publish", &format!("{at}::{number}/{}", transport.name())]);
         }
-        if let Some(resolver) = order.resolver() {
+        if let Some(resolver) = entrypoint.resolver() {
             add(&["--dns", &resolver.to_string()]);
         }
-        let joined = order.network().map(|joint| joint.name.as_str());
+        let joined = entrypoint.network().map(|attachment| attachment.name.as_str());
         if let Some(name) = joined {
             add(&["--network", name]);
         }
@@ -104,31 +110,31 @@ impl Engine {
         let confined = Confined::of(&self.about.spec);
         add(&confined.options().iter().map(String::as_str).collect::<Vec<_>>());
         add(&self.always.iter().map(String::as_str).collect::<Vec<_>>());
-        for mount in order.mounts() {
+        for mount in entrypoint.mounts() {
             // Unlike `--volume`, `--mount` does not create a missing source directory.
             let access = if mount.access == Access::ReadOnly { ",readonly" } else { "" };
             let (host, inside) = (mount.host.display(), mount.inside.display());
             add(&["--mount", &format!("type=bind,source={host},target={inside}{access}")]);
         }
-        for (name, inside) in order.volumes() {
+        for (name, inside) in entrypoint.volumes() {
             add(&["--mount", &format!("type=volume,source={name},target={}", inside.display())]);
         }
-        let (image, is_ours) = self.image_for(order);
+        let (image, is_ours) = self.image_for(entrypoint);
         if is_ours && !run.lays_in_the_probe {
             add(&[image]);
         } else {
             let mount = format!("{}:/dunnage:ro", run.place.executable.display());
             add(&["--volume", &mount, "--entrypoint", "/dunnage", image, PROBE]);
         }
-        all.extend(order.words(self.about.expected.detail()));
+        all.extend(entrypoint.words(self.about.expected.detail()));
         all
     }
 
     /// Lets the user outside reach what is mounted into containers of this order, and nothing else of the state directory.
-    pub(super) fn let_reach(&self, order: Order<'_>, run: &RunContext) -> Result<(), Failure> {
+    pub(super) fn let_reach(&self, entrypoint: Entrypoint<'_>, run: &RunContext) -> Result<(), Failure> {
         let Some(user) = self.outside else { return Ok(()) };
-        let probe = (run.lays_in_the_probe || !self.image_for(order).1).then_some(&run.place.executable);
-        for path in order.mounts().iter().map(|mount| &mount.host).chain(probe) {
+        let probe = (run.lays_in_the_probe || !self.image_for(entrypoint).1).then_some(&run.place.executable);
+        for path in entrypoint.mounts().iter().map(|mount| &mount.host).chain(probe) {
             let above = path.parent().unwrap_or(path);
             place::let_through(user, above, &run.place.state)
                 .or_environment(format_args!("cannot let user {user} reach `{}`", path.display()))?;
@@ -173,8 +179,8 @@ impl Engine {
     }
 
     /// The image to run with this order, and whether it contains the probe.
-    pub(super) fn image_for<'a>(&'a self, order: Order<'a>) -> (&'a str, bool) {
-        if let Some(name) = order.image().and_then(Made::name) {
+    pub(super) fn image_for<'a>(&'a self, entrypoint: Entrypoint<'a>) -> (&'a str, bool) {
+        if let Some(name) = entrypoint.image().and_then(Object::name) {
             return (name, true);
         }
         let usual = self.image.as_deref().expect("`prepare` provides the image before any launch");
@@ -225,7 +231,7 @@ impl Engine {
         };
         Description {
             offers: offers(spec, is_rootless),
-            makes: &[Offer::Network, Offer::Volume, Offer::Image],
+            makes: &[ObjectKind::Network, ObjectKind::Volume, ObjectKind::Image],
             ..Description::new(spec, facts, expected)
         }
     }
@@ -236,16 +242,16 @@ impl Subject for Engine {
         &self.about
     }
 
-    fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
-        self.make_for(wish, run)
+    fn make(&self, asked: ObjectSpec<'_>, run: &RunContext) -> Result<Held<Object>, Abort> {
+        self.make_for(asked, run)
     }
 
-    fn unmake(&self, offer: Offer, name: &str, run: &str) -> Result<Found, Failure> {
-        self.unmake_of(offer, name, run)
+    fn unmake(&self, object: ObjectKind, name: &str, run: &str) -> Result<Found, Failure> {
+        self.unmake_of(object, name, run)
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
-        self.let_reach(draft.order(), draft.run)?;
+        self.let_reach(draft.entrypoint(), draft.run)?;
         Ok(Box::new(OfEngine { engine: self, draft }))
     }
 
@@ -256,16 +262,16 @@ impl Subject for Engine {
         Ok(())
     }
 
-    fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
-        self.let_reach(order, run)?;
+    fn fulfil(&mut self, entrypoint: Entrypoint<'_>, run: &RunContext) -> Result<Launch, Abort> {
+        self.let_reach(entrypoint, run)?;
         let name = run.next_name();
         let verb: &[&str] = if self.keeps() { &["run"] } else { &["run", "--rm"] };
-        let program = self.client.program(&self.making_arguments(verb, run, &name, order))?;
+        let program = self.client.program(&self.making_arguments(verb, run, &name, entrypoint))?;
         let call = Call {
             daemons: self.daemons.as_deref().map_err(String::as_str),
             runtime: self.runtime.as_deref(),
             terminal: self.terminal(),
-            ..Call::new(&name, &self.about.expected, order)
+            ..Call::new(&name, &self.about.expected, entrypoint)
         };
         self.recorded(run, &name, || client::launch(run, &program, &call), || self.rm(&name))
     }

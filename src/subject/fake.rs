@@ -6,11 +6,12 @@ mod work;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::container::{Draft, Entered, Span, Verbs};
-use super::resources::{self, Made, Offer, Wish};
+use super::resources::{self, Object, ObjectKind, ObjectSpec};
 use super::spec::parse_duration;
 use super::treatment::Expected;
 use super::{
-    Cpu, Description, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable, kinds,
+    Cpu, Description, Entrypoint, Facts, Kind, Launch, Need, Place, RunContext, Spec, Subject, Unavailable,
+    kinds,
 };
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{Inside, Message, Seen};
@@ -85,7 +86,7 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
                 &[Need::Address, Need::Ports, Need::Resolver, Need::Names, Need::Volumes, Need::Images],
             ]
             .concat(),
-            makes: &[Offer::Volume, Offer::Image],
+            makes: &[ObjectKind::Volume, ObjectKind::Image],
             ..Description::new(
                 spec,
                 Facts { runtime: spec.runtime.clone(), ..Facts::default() },
@@ -136,8 +137,8 @@ impl Fake {
     }
 
     /// The answer to an order that takes this long, as it travels.
-    fn answer(&self, order: Order<'_>, total: f64) -> Result<String, Failure> {
-        let Order::Work(work) = order else { return Ok(String::new()) };
+    fn answer(&self, order: Entrypoint<'_>, total: f64) -> Result<String, Failure> {
+        let Entrypoint::Work(work) = order else { return Ok(String::new()) };
         let mut script = self.script();
         let rng = script.rng.as_mut().expect("`prepare` seeds the generator before anything is started");
         let unknown = || Failure::new(FailureClass::Unsupported, Need::Work.lacking());
@@ -169,7 +170,7 @@ impl Verbs for OfScript<'_> {
         self.fake.verb(self.run, 0.4)
     }
 
-    fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
+    fn exec(&mut self, order: Entrypoint<'_>) -> Result<Entered, Abort> {
         let span = self.fake.verb(self.run, 0.2)?;
         let answer = self.fake.answer(order, span.took().seconds())?;
         let at = |share: f64| Stamp(span.began.0 + (span.took().0 as f64 * share) as u64);
@@ -209,16 +210,16 @@ impl Subject for Fake {
     }
 
     /// Names stand for what other subjects make.
-    fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
-        let (kind, name) = (wish.offer().kind(), run.next_name());
-        if !self.about.makes.contains(&wish.offer()) {
-            return Err(resources::not_made(&self.about.spec, wish.offer()).into());
+    fn make(&self, asked: ObjectSpec<'_>, run: &RunContext) -> Result<Held<Object>, Abort> {
+        let (kind, name) = (asked.kind().resource(), run.next_name());
+        if !self.about.makes.contains(&asked.kind()) {
+            return Err(resources::not_made(&self.about.spec, asked.kind()).into());
         }
         let record = resources::of_subject(kind, &self.about.spec, &name);
-        run.owner.make(kind, record, || Ok(Made::Named(name)))
+        run.owner.make(kind, record, || Ok(Object::Named(name)))
     }
 
-    fn unmake(&self, _: Offer, _: &str, _: &str) -> Result<Found, Failure> {
+    fn unmake(&self, _: ObjectKind, _: &str, _: &str) -> Result<Found, Failure> {
         Ok(Found::No)
     }
 
@@ -227,14 +228,14 @@ impl Subject for Fake {
         Ok(())
     }
 
-    fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
+    fn fulfil(&mut self, order: Entrypoint<'_>, run: &RunContext) -> Result<Launch, Abort> {
         let total = self.next(run)?;
         let answer = self.answer(order, total)?;
         let spawned = run.pass(Nanos((total * 1.1 * 1e9) as i64) + PAUSE);
         let at = |share: f64| Stamp(spawned.0 + (total * share * 1e9) as u64);
         let message = Message {
             entry: at(0.6),
-            main: matches!(order, Order::Task(super::Task::StartLibc)).then(|| at(0.62)),
+            main: matches!(order, Entrypoint::Task(super::Task::StartLibc)).then(|| at(0.62)),
             ready: at(0.65),
             inside: Inside::default(),
             answer,

@@ -15,12 +15,12 @@ use super::confined::Confined;
 use super::container::{Draft, Verbs};
 use super::filter;
 use super::limits;
-use super::resources::{self, Made, Offer, Wish};
+use super::resources::{self, Object, ObjectKind, ObjectSpec};
 use super::roots;
 use super::treatment::{Cgroup, Expected};
 use super::{
-    Apart, Broom, Description, Facts, Joint, Kind, Launch, Mount, Order, Place, RunContext, Spec, Subject,
-    Unavailable, Work, kinds,
+    Apart, Attachment, Broom, Description, Entrypoint, Facts, Kind, Launch, Mount, Place, RunContext, Spec,
+    Subject, Unavailable, Work, kinds,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
@@ -81,7 +81,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     let facts = Facts { components: vec![component], ..Facts::default() };
     let about = Description {
         offers: keys::offers(spec),
-        makes: &[Offer::Network, Offer::Image],
+        makes: &[ObjectKind::Network, ObjectKind::Image],
         ..Description::new(spec, facts, keys::expected(spec, cgroup))
     };
     Ok(Box::new(Floor {
@@ -153,17 +153,17 @@ fn orphans() -> Vec<std::path::PathBuf> {
 const NOWHERE: &str = "/nonexistent";
 
 impl Floor {
-    fn make_network(&self, run: &RunContext) -> Result<Held<Made>, Abort> {
+    fn make_network(&self, run: &RunContext) -> Result<Held<Object>, Abort> {
         let pieces = keys::pieces(&self.about.spec);
         if !container::is_privileged() || pieces.has(Piece::User) || !pieces.has(Piece::Network) {
             let reason = "`floor` joins containers to a network only as root, and without `userns=private` and `net=host`";
             return Err(Failure::new(FailureClass::Unsupported, reason).into());
         }
         let name = run.next_name();
-        let record = resources::of_subject(Offer::Network.kind(), &self.about.spec, &name);
-        run.owner.make(Offer::Network.kind(), record, || {
+        let record = resources::of_subject(ObjectKind::Network.resource(), &self.about.spec, &name);
+        run.owner.make(ObjectKind::Network.resource(), record, || {
             let bridge = Bridge::new().or_environment("cannot make a bridge")?;
-            Ok(Made::Network(Joint::new(name, Some(bridge))))
+            Ok(Object::Network(Attachment::new(name, Some(bridge))))
         })
     }
 
@@ -172,9 +172,9 @@ impl Floor {
         &self,
         run: &RunContext,
         scratch: &std::path::Path,
-        order: Order<'_>,
+        entrypoint: Entrypoint<'_>,
     ) -> Result<Prepared, Failure> {
-        let layers = order.image().and_then(Made::layers).and_then(<[_]>::split_last);
+        let layers = entrypoint.image().and_then(Object::layers).and_then(<[_]>::split_last);
         let (root, below) = match layers {
             Some((top, below)) => (roots::Root::ours(top.clone()), below),
             None => {
@@ -187,13 +187,16 @@ impl Floor {
         let is_there = |mount: &Mount| !pieces.has(Piece::Mounts) && mount.host == mount.inside;
         let mounts = keys::mounts(&self.about.spec);
         let takes_mounts = is_whole && mounts != container::Mounts::OpenTree;
-        let has_mounts = !order.mounts().iter().all(is_there);
+        let has_mounts = !entrypoint.mounts().iter().all(is_there);
         if has_mounts && !takes_mounts || (root.config.is_some() || layers.is_some()) && !is_whole {
             let reason = "mounts and images other than `small` and `fat` need a private root: leave out `mounts` and `overlay`";
             return Err(Failure::new(FailureClass::Unsupported, reason));
         }
-        let additions =
-            if is_whole { additions(&root, order.mounts(), run)? } else { container::Additions::default() };
+        let additions = if is_whole {
+            additions(&root, entrypoint.mounts(), run)?
+        } else {
+            container::Additions::default()
+        };
         let cgroups = CgroupPlan { way: keys::way(&self.about.spec), ..run.cgroups()? };
         let filter = match self.about.spec.get("seccomp") {
             Some("off") => None,
@@ -203,7 +206,7 @@ impl Floor {
             }
         };
         place::make(scratch).or_environment(format_args!("cannot make `{}`", scratch.display()))?;
-        let words = order.words(self.about.expected.detail());
+        let words = entrypoint.words(self.about.expected.detail());
         // In a root without an overlay the mount points are made in place, and the image must not change.
         let is_plain = pieces.has(Piece::Mounts) && !pieces.has(Piece::Overlay) && is_small(&self.about.spec);
         let rootfs = if is_plain { own_root(&root.path, scratch)? } else { root.path.clone() };
@@ -223,7 +226,7 @@ impl Floor {
             limit: self.limit,
             bounds: self.bounds.clone().unwrap_or_default(),
             additions,
-            tied: order.tied(),
+            tied: entrypoint.tied(),
         })
         .map_err(|error| Failure::environment(format!("{error:#}")))
     }
@@ -288,13 +291,13 @@ fn launch_prepared(
     prepared: &mut Prepared,
     expected: &Expected,
     class_of: impl Fn(&LaunchFailed) -> FailureClass,
-    order: Order<'_>,
+    entrypoint: Entrypoint<'_>,
     run: &RunContext,
 ) -> Result<Launch, Abort> {
     let name = run.next_name();
     let entry = run.note(container(&spec, &name))?;
     let account = Account::begin(run, &[]);
-    let reading = order.reading();
+    let reading = entrypoint.reading();
     let launched = prepared.launch(&name);
     let mut running = match launched {
         Ok(running) => running,
@@ -308,13 +311,13 @@ fn launch_prepared(
     };
     running.child = running.child.read(reading);
     let pid = running.child.pid;
-    let gone = running.wait(order.allowed(run), Some(&run.interrupts));
+    let gone = running.wait(entrypoint.allowed(run), Some(&run.interrupts));
     if let Err(why) = &gone.removed {
         return Err(Failure::environment(format!("a container was left behind: {why}")).into());
     }
     run.cross_out(entry);
     let ended = gone.end.map_err(verbs::unfinished)?;
-    let message = client::message_in("the probe inside", &ended, client::Terminal::No, order)?;
+    let message = client::message_in("the probe inside", &ended, client::Terminal::No, entrypoint)?;
     let (cpu, _) = account.finish(Some(pid), gone.own_cpu, None);
     expected.check(&message.inside, &run.host)?;
     Ok(Launch {
@@ -336,15 +339,15 @@ impl Subject for Floor {
         &self.about
     }
 
-    fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
-        match wish {
-            Wish::Image(executable, layers) => resources::unpacked(executable, layers, run),
-            Wish::Network => self.make_network(run),
-            Wish::Volume => Err(resources::not_made(&self.about.spec, Offer::Volume).into()),
+    fn make(&self, asked: ObjectSpec<'_>, run: &RunContext) -> Result<Held<Object>, Abort> {
+        match asked {
+            ObjectSpec::Image(executable, layers) => resources::unpacked(executable, layers, run),
+            ObjectSpec::Network => self.make_network(run),
+            ObjectSpec::Volume => Err(resources::not_made(&self.about.spec, ObjectKind::Volume).into()),
         }
     }
 
-    fn unmake(&self, _: Offer, _: &str, _: &str) -> Result<Found, Failure> {
+    fn unmake(&self, _: ObjectKind, _: &str, _: &str) -> Result<Found, Failure> {
         // A bridge disappears with its last holder.
         Ok(Found::No)
     }
@@ -369,23 +372,23 @@ impl Subject for Floor {
         Ok(())
     }
 
-    fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
-        if let Order::Work(work) = order
+    fn fulfil(&mut self, entrypoint: Entrypoint<'_>, run: &RunContext) -> Result<Launch, Abort> {
+        if let Entrypoint::Work(work) = entrypoint
             && !self.works.iter().any(|(own, _)| own == work)
         {
-            let prepared = self.container(run, self.prepared().id().as_ref(), order)?;
+            let prepared = self.container(run, self.prepared().id().as_ref(), entrypoint)?;
             self.works.push((work.clone(), prepared));
         }
-        let mut own = match order {
-            Order::Task(Task::StartLibc | Task::Inherit) => {
-                Some(self.container(run, self.prepared().id().as_ref(), order)?)
+        let mut own = match entrypoint {
+            Entrypoint::Task(Task::StartLibc | Task::Inherit) => {
+                Some(self.container(run, self.prepared().id().as_ref(), entrypoint)?)
             }
             _ => None,
         };
-        let prepared = match order {
-            Order::Task(Task::StartLibc | Task::Inherit) => own.as_mut(),
-            Order::Task(_) | Order::Stay(_) => self.prepared.as_deref_mut(),
-            Order::Work(work) => {
+        let prepared = match entrypoint {
+            Entrypoint::Task(Task::StartLibc | Task::Inherit) => own.as_mut(),
+            Entrypoint::Task(_) | Entrypoint::Stay(_) => self.prepared.as_deref_mut(),
+            Entrypoint::Work(work) => {
                 self.works.iter_mut().find(|(own, _)| own == work).map(|(_, prepared)| prepared)
             }
         };
@@ -393,8 +396,8 @@ impl Subject for Floor {
         let instructions = prepared.filter_instructions();
         let Description { spec, expected, .. } = &self.about;
         let class_of = |_: &LaunchFailed| FailureClass::Environment;
-        let mut launch = launch_prepared(spec, prepared, expected, class_of, order, run)?;
-        if let Order::Work(_) = order {
+        let mut launch = launch_prepared(spec, prepared, expected, class_of, entrypoint, run)?;
+        if let Entrypoint::Work(_) = entrypoint {
             launch.treatment.push(("seccomp_instructions", instructions.to_string()));
         }
         Ok(launch)

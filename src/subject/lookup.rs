@@ -12,7 +12,9 @@ use dunnage_orders::network::{self, Limit, Names, Queries, Resolve, Serve, Which
 use super::pair::{begun, cpus, joining, pinned};
 use super::treatment::Network;
 use super::way::{Counters, Helping, listed};
-use super::{Container, ContainerRequest, Joint, Layer, Made, Need, RunContext, Subject, Wish, kind_of};
+use super::{
+    Attachment, Container, ContainerRequest, Layer, Need, Object, ObjectSpec, RunContext, Subject, kind_of,
+};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::resource::Held;
 use crate::resource::address::address;
@@ -30,7 +32,7 @@ pub struct Lookup<'a> {
     /// Another container on the client's network.
     peer: Option<Container<'a>>,
     /// These go after the containers.
-    network: Option<Held<Made>>,
+    network: Option<Held<Object>>,
     _address: Option<Held<Ipv4Addr>>,
     resolver: SocketAddr,
     /// Whom the client asks.
@@ -64,10 +66,10 @@ impl<'a> Lookup<'a> {
         }
         let (helping, cpus) = (Helping::begin(subject), cpus()?);
         let is_joined = need == Need::Names || about.expected.network == Network::Loopback;
-        let network = is_joined.then(|| subject.make(Wish::Network, run)).transpose()?;
-        let joint = network.as_ref().and_then(|network| network.joint());
-        let is_apart = joint.as_ref().is_some_and(|joint| joint.bridge.is_some());
-        let of_host = joint.clone().map(Joint::as_its_host);
+        let network = is_joined.then(|| subject.make(ObjectSpec::Network, run)).transpose()?;
+        let attachment = network.as_ref().and_then(|network| network.attachment());
+        let is_apart = attachment.as_ref().is_some_and(|attachment| attachment.bridge.is_some());
+        let of_host = attachment.clone().map(Attachment::as_its_host);
         let mut server = begun(host, joining(of_host), run)?;
         // The host of a bridge that no engine keeps has one address, and nothing else listens there.
         let held = (!is_apart).then(|| address(&run.owner)).transpose()?;
@@ -83,7 +85,7 @@ impl<'a> Lookup<'a> {
         server.ask(Serve { service, address: resolver, key: None, cpu: Some(cpus[0]) }, Nanos(0))?;
         let kind = kind_of(&about.spec).or_environment("a subject has no kind")?;
         let is_engine = kind.layer == Layer::Engine;
-        let request = ContainerRequest { resolver: is_engine.then_some(own), ..joining(joint) };
+        let request = ContainerRequest { resolver: is_engine.then_some(own), ..joining(attachment) };
         let client = begun(subject, request, run)?;
         let peer = None;
         let asks = network::Resolver {
@@ -96,8 +98,8 @@ impl<'a> Lookup<'a> {
 
     /// Starts another container on the network that was made for the client, which resolves its name from now on.
     pub fn join(&mut self, subject: &'a dyn Subject, run: &'a RunContext) -> Result<(), Abort> {
-        let joint = self.network.as_ref().and_then(|network| network.joint());
-        self.peer = Some(begun(subject, joining(joint), run)?);
+        let attachment = self.network.as_ref().and_then(|network| network.attachment());
+        self.peer = Some(begun(subject, joining(attachment), run)?);
         Ok(())
     }
 

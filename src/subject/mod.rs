@@ -47,10 +47,10 @@ pub use dunnage_analysis::subject::{
     Access, Key, Layer, Mount, Need, Path, Spec, SpecError, Values, kinds, spec,
 };
 pub use pieces::Apart;
-pub use resources::{Joint, Made, Offer, Wish};
+pub use resources::{Attachment, Object, ObjectKind, ObjectSpec};
 pub(crate) use unavailable::by_cause;
 pub use unavailable::{Cause, Unavailable};
-pub use work::{ContainerRequest, Order, Port, Resident, Transport, Work};
+pub use work::{ContainerRequest, Entrypoint, Port, Resident, Transport, Work};
 
 use std::fmt;
 
@@ -127,7 +127,7 @@ pub struct Description {
     /// What it can do.
     pub offers: Vec<Need>,
     /// What it can make other than containers.
-    pub makes: &'static [Offer],
+    pub makes: &'static [ObjectKind],
     /// What the probe must find inside.
     pub expected: Expected,
 }
@@ -155,7 +155,7 @@ pub trait Subject: Send + Sync {
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort>;
     /// Starts the probe once with this order, waits until the launch is completely gone, and checks the
     /// treatment. Leaves nothing behind, also when it fails.
-    fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort>;
+    fn fulfil(&mut self, entrypoint: Entrypoint<'_>, run: &RunContext) -> Result<Launch, Abort>;
     /// Starts the probe, which ends at once.
     fn launch(&mut self, run: &RunContext) -> Result<Launch, Abort> {
         self.fulfil(Task::Start.into(), run)
@@ -165,14 +165,14 @@ pub trait Subject: Send + Sync {
         self.fulfil(work.into(), run)
     }
     /// Makes one of these for this run, which owns it.
-    fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
+    fn make(&self, asked: ObjectSpec<'_>, run: &RunContext) -> Result<Held<Object>, Abort> {
         let _ = run;
-        Err(resources::not_made(&self.about().spec, wish.offer()).into())
+        Err(resources::not_made(&self.about().spec, asked.kind()).into())
     }
     /// Removes one that it made for a run, for instance after a kill; finding none of this name is fine.
-    fn unmake(&self, offer: Offer, name: &str, run: &str) -> Result<Found, Failure> {
+    fn unmake(&self, object: ObjectKind, name: &str, run: &str) -> Result<Found, Failure> {
         let _ = (name, run);
-        Err(resources::not_made(&self.about().spec, offer))
+        Err(resources::not_made(&self.about().spec, object))
     }
     /// Removes the instance with this name and everything left of it, for instance after a kill.
     fn remove(&self, name: &str) -> Result<Found, Failure>;

@@ -14,11 +14,11 @@ use super::confined::Confined;
 use super::container::{Draft, Verbs, recorded};
 use super::filter;
 use super::limits::{self, Limits};
-use super::resources::{self, Made, Offer, Wish};
+use super::resources::{self, Object, ObjectKind, ObjectSpec};
 use super::roots::{self, Fresh};
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{
-    Broom, Description, Facts, Kind, Launch, Mount, Need, Order, Place, RunContext, Spec, Subject,
+    Broom, Description, Entrypoint, Facts, Kind, Launch, Mount, Need, Place, RunContext, Spec, Subject,
     Unavailable, kinds,
 };
 use crate::image::EXECUTABLE;
@@ -119,7 +119,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         let is_offered = |need: &Need| !enters_unlimited || !matches!(need, Need::Exec | Need::Lifecycle);
         Need::CONTAINER.into_iter().chain([Need::Images]).filter(is_offered).collect()
     };
-    let makes = &[Offer::Image];
+    let makes = &[ObjectKind::Image];
     let notes = rootless.then(|| place.state.join(&spec.name));
     if let Some(notes) = &notes {
         client.global.extend(["--root".to_owned(), notes.display().to_string()]);
@@ -169,8 +169,8 @@ fn name_of(directory: &Path) -> String {
 impl Oci {
     /// The bundle's `config.json`; `name` is that of the cgroup and the host. With an image not made by
     /// dunnage it has that image's settings, and the probe is mounted into it.
-    fn config(&self, run: &RunContext, name: &str, order: Order<'_>) -> Value {
-        let arguments = order.words(self.about.expected.detail());
+    fn config(&self, run: &RunContext, name: &str, entrypoint: Entrypoint<'_>) -> Value {
+        let arguments = entrypoint.words(self.about.expected.detail());
         let mut all = config::like_docker(&arguments, "dunnage", &format!("/dunnage/{name}"));
         if let Some(CpuLimit { quota_us, period_us, burst_us }) = self.limit {
             all["linux"]["resources"]["cpu"] = json!({ "quota": quota_us, "period": period_us });
@@ -185,7 +185,7 @@ impl Oci {
                 config::share_namespace(&mut all, kind);
             }
         }
-        order.mounts().iter().for_each(|mount| config::add_bind(&mut all, mount));
+        entrypoint.mounts().iter().for_each(|mount| config::add_bind(&mut all, mount));
         if let Some(filter) = run.filter().filter(|_| self.about.spec.get("seccomp") != Some("off")) {
             all["linux"]["seccomp"] = filter.oci.clone();
         }
@@ -195,7 +195,7 @@ impl Oci {
             all["linux"].as_object_mut().and_then(|linux| linux.remove("cgroupsPath"));
             config::add_user_namespace(&mut all, (user, group), 1);
         }
-        let foreign = self.image.as_ref().filter(|_| order.image().is_none());
+        let foreign = self.image.as_ref().filter(|_| entrypoint.image().is_none());
         if let Some((image, _)) = foreign {
             let usual = all["process"]["env"].as_array().into_iter().flatten().cloned();
             let usual = usual.filter(|entry| !entry.as_str().unwrap_or_default().starts_with("PATH="));
@@ -217,9 +217,9 @@ impl Oci {
         root: &Fresh,
         name: &str,
         run: &RunContext,
-        order: Order<'_>,
+        entrypoint: Entrypoint<'_>,
     ) -> Result<Bundle, Failure> {
-        Bundle::around(directory, &root.path, &self.config(run, name, order))
+        Bundle::around(directory, &root.path, &self.config(run, name, entrypoint))
             .or_environment("cannot make a bundle")
     }
 
@@ -249,21 +249,21 @@ impl Subject for Oci {
         &self.about
     }
 
-    fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
-        match wish {
-            Wish::Image(executable, layers) => resources::unpacked(executable, layers, run),
-            other => Err(resources::not_made(&self.about.spec, other.offer()).into()),
+    fn make(&self, asked: ObjectSpec<'_>, run: &RunContext) -> Result<Held<Object>, Abort> {
+        match asked {
+            ObjectSpec::Image(executable, layers) => resources::unpacked(executable, layers, run),
+            other => Err(resources::not_made(&self.about.spec, other.kind()).into()),
         }
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
         let directory = draft.directory.join("bundle");
-        let layers = draft.request.image.as_ref().and_then(Made::layers);
+        let layers = draft.request.image.as_ref().and_then(Object::layers);
         let root = match layers {
             Some(layers) => Fresh::over_layers(layers, draft.run)?,
             None => self.fresh(draft.run)?,
         };
-        let bundle = self.bundle_around(&directory, &root, &draft.name, draft.run, draft.order())?;
+        let bundle = self.bundle_around(&directory, &root, &draft.name, draft.run, draft.entrypoint())?;
         Ok(Box::new(OfRuntime { oci: self, draft, bundle, _root: root, first: None }))
     }
 
@@ -280,39 +280,39 @@ impl Subject for Oci {
             let root = Fresh::over(&image.path, run)?;
             self.image = Some((image, root));
         }
-        let order = Task::Start.into();
+        let entrypoint = Task::Start.into();
         let bundle = run.owner.directory(|directory| {
             let name = name_of(directory);
             if let Some((_, root)) = &self.image {
-                return Ok(self.bundle_around(directory, root, &name, run, order)?);
+                return Ok(self.bundle_around(directory, root, &name, run, entrypoint)?);
             }
             let root = roots::root(&self.about.spec, run)?;
-            let made = Bundle::write(directory, &root.path, &self.config(run, &name, order));
+            let made = Bundle::write(directory, &root.path, &self.config(run, &name, entrypoint));
             Ok(made.or_environment("cannot make a bundle")?)
         })?;
         self.bundle = Some(bundle);
         Ok(())
     }
 
-    fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
+    fn fulfil(&mut self, entrypoint: Entrypoint<'_>, run: &RunContext) -> Result<Launch, Abort> {
         let (root, own);
-        let bundle = match order {
-            Order::Work(_) => {
+        let bundle = match entrypoint {
+            Entrypoint::Work(_) => {
                 root = self.fresh(run)?;
                 own = run.owner.directory(|directory| {
-                    Ok(self.bundle_around(directory, &root, &name_of(directory), run, order)?)
+                    Ok(self.bundle_around(directory, &root, &name_of(directory), run, entrypoint)?)
                 })?;
                 &own
             }
-            Order::Task(Task::StartLibc | Task::Inherit) => {
+            Entrypoint::Task(Task::StartLibc | Task::Inherit) => {
                 let root = self.image.as_ref().map_or(self.prepared().root(), |(_, root)| root.path.clone());
                 own = run.owner.directory(|directory| {
-                    let config = self.config(run, &name_of(directory), order);
+                    let config = self.config(run, &name_of(directory), entrypoint);
                     Ok(Bundle::around(directory, &root, &config).or_environment("cannot make a bundle")?)
                 })?;
                 &own
             }
-            Order::Task(_) | Order::Stay(_) => self.prepared(),
+            Entrypoint::Task(_) | Entrypoint::Stay(_) => self.prepared(),
         };
         let name = run.next_name();
         let (bundle_name, directory) = (name_of(bundle.directory()), bundle.directory().to_string_lossy());
@@ -323,7 +323,7 @@ impl Subject for Oci {
             if self.about.spec.name == "youki" { program.keeping_ends_of_children() } else { program };
         // `bin` may be a script around the program; here the program's own path is checked.
         let expected = &self.about.expected;
-        let call = Call { bundle: Some(&bundle_name), ..Call::new(&name, expected, order) };
+        let call = Call { bundle: Some(&bundle_name), ..Call::new(&name, expected, entrypoint) };
         let launch = || client::launch(run, &program, &call);
         recorded(run, &self.about.spec, &name, launch, || self.discard(&name, &bundle_name))
     }

@@ -14,8 +14,8 @@ use dunnage_orders::{Answer, Ask};
 use super::treatment::Network;
 use super::way::{self, Counters, Helping, Passed, Way};
 use super::{
-    Container, ContainerRequest, Joint, Made, Mount, Path, Port, Resident, RunContext, Subject, Transport,
-    Wish, addresses,
+    Attachment, Container, ContainerRequest, Mount, Object, ObjectSpec, Path, Port, Resident, RunContext,
+    Subject, Transport, addresses,
 };
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::resource::Held;
@@ -95,7 +95,7 @@ pub struct Pair<'a> {
     /// What only server and clients know: a published port can be reached by others.
     key: u64,
     /// Goes after the containers.
-    network: Option<Held<Made>>,
+    network: Option<Held<Object>>,
     /// The CPUs of server and client.
     cpus: [usize; 2],
     helping: Helping,
@@ -137,7 +137,7 @@ pub fn begun<'a>(
 }
 
 /// A request for one that joins this network.
-pub(super) fn joining(network: Option<Joint>) -> ContainerRequest {
+pub(super) fn joining(network: Option<Attachment>) -> ContainerRequest {
     ContainerRequest { network, ..ContainerRequest::default() }
 }
 
@@ -176,15 +176,15 @@ impl<'a> Pair<'a> {
         let helping = Helping::begin(subject);
         let cpus = cpus()?;
         let is_joined = ends.iter().any(|(path, _)| is_joined(subject, *path));
-        let network = is_joined.then(|| subject.make(Wish::Network, run)).transpose()?;
+        let network = is_joined.then(|| subject.make(ObjectSpec::Network, run)).transpose()?;
         let mut ports = Vec::new();
         for (number, (path, service)) in (PORT..).zip(ends) {
             let own = addition.port.filter(|_| *service == Service::Http);
             let (number, transport) = (own.unwrap_or(number), service.transport());
             ports.extend(published_at(*path)?.map(|at| Port { number, transport, at }));
         }
-        let joint = network.as_ref().and_then(|network| network.joint());
-        let request = ContainerRequest { ports, mounts: addition.mounts, ..joining(joint) };
+        let attachment = network.as_ref().and_then(|network| network.attachment());
+        let request = ContainerRequest { ports, mounts: addition.mounts, ..joining(attachment) };
         let server = begun(subject, request, run)?;
         let target = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
         let (path, service) = ends.first().copied().unwrap_or((Path::Inside, Service::Tcp));
@@ -219,13 +219,16 @@ impl<'a> Pair<'a> {
         let at = self.ends.iter().position(|own| *own == end);
         let at = at.ok_or_else(|| Failure::environment("no server was begun for this path"))?;
         (self.path, self.service) = end;
-        let joint = || self.network.as_ref().and_then(|network| network.joint());
+        let attachment = || self.network.as_ref().and_then(|network| network.attachment());
         match self.path {
             Path::Inside => {}
             Path::Peer if self.peer.is_some() => {}
-            Path::Peer => self.peer = Some(begun(self.subject, joining(joint()), self.run)?),
+            Path::Peer => self.peer = Some(begun(self.subject, joining(attachment()), self.run)?),
             _ if self.on_host.is_some() => {}
-            _ => self.on_host = Some(begun(self.host, joining(joint().map(Joint::as_its_host)), self.run)?),
+            _ => {
+                self.on_host =
+                    Some(begun(self.host, joining(attachment().map(Attachment::as_its_host)), self.run)?)
+            }
         }
         let known = self.served.iter().find(|(at, own, _)| *at == end && own == server);
         if let Some((_, _, target)) = known {
@@ -341,8 +344,8 @@ impl<'a> Pair<'a> {
     fn counters(&mut self) -> Result<Counters, Failure> {
         let mut ends = vec![self.server.first_process()?, self.client().first_process()?];
         // What else happens on the host does not concern packets that stay in one namespace, or on a bridge of their own.
-        let joint = self.network.as_ref().and_then(|network| network.joint());
-        let is_apart = joint.is_some_and(|joint| joint.bridge.is_some());
+        let attachment = self.network.as_ref().and_then(|network| network.attachment());
+        let is_apart = attachment.is_some_and(|attachment| attachment.bridge.is_some());
         ends.extend((self.path != Path::Inside && !is_apart).then_some(std::process::id() as i32));
         Ok(Counters::read(&ends, self.helping))
     }

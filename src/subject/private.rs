@@ -6,11 +6,11 @@ use std::any::Any;
 
 use super::component::{Client, run_within};
 use super::container::{Draft, Verbs};
-use super::{Description, Launch, Offer, Order, RunContext, Spec, Subject, Wish, resources};
+use super::{Description, Entrypoint, Launch, ObjectKind, ObjectSpec, RunContext, Spec, Subject, resources};
 use crate::image::fat;
 use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::resource::{Found, Held};
-use crate::subject::Made;
+use crate::subject::Object;
 use crate::sys::place;
 use crate::units::Nanos;
 
@@ -101,18 +101,18 @@ impl Subject for Private {
         Ok(())
     }
 
-    fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
+    fn fulfil(&mut self, entrypoint: Entrypoint<'_>, run: &RunContext) -> Result<Launch, Abort> {
         match &mut self.begun {
-            Some(begun) => begun.subject.fulfil(order, run),
+            Some(begun) => begun.subject.fulfil(entrypoint, run),
             None => Err(self.subject().err().map_or(Abort::Interrupted, Abort::Failed)),
         }
     }
 
-    fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
-        if !self.about.makes.contains(&wish.offer()) {
-            return Err(resources::not_made(&self.about.spec, wish.offer()).into());
+    fn make(&self, asked: ObjectSpec<'_>, run: &RunContext) -> Result<Held<Object>, Abort> {
+        if !self.about.makes.contains(&asked.kind()) {
+            return Err(resources::not_made(&self.about.spec, asked.kind()).into());
         }
-        self.subject()?.make(wish, run)
+        self.subject()?.make(asked, run)
     }
 
     fn own_store(&self) -> Option<usize> {
@@ -120,8 +120,8 @@ impl Subject for Private {
     }
 
     /// After a kill nothing is prepared, and what was made has gone with the daemon or the store.
-    fn unmake(&self, offer: Offer, name: &str, run: &str) -> Result<Found, Failure> {
-        self.subject().map_or(Ok(Found::No), |subject| subject.unmake(offer, name, run))
+    fn unmake(&self, object: ObjectKind, name: &str, run: &str) -> Result<Found, Failure> {
+        self.subject().map_or(Ok(Found::No), |subject| subject.unmake(object, name, run))
     }
 
     fn remove(&self, name: &str) -> Result<Found, Failure> {

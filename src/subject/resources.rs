@@ -22,7 +22,7 @@ pub(crate) static KINDS: &[&Kind] = &[&CONTAINER, &NETWORK, &VOLUME, &IMAGE];
 
 /// Something that a subject can make other than containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Offer {
+pub enum ObjectKind {
     /// A network that its containers can join.
     Network,
     /// A named volume.
@@ -31,24 +31,24 @@ pub enum Offer {
     Image,
 }
 
-impl Offer {
+impl ObjectKind {
     /// The word used in messages and records.
     pub fn name(self) -> &'static str {
-        self.kind().name
+        self.resource().name
     }
 
-    pub(super) fn kind(self) -> &'static Kind {
+    pub(super) fn resource(self) -> &'static Kind {
         match self {
-            Offer::Network => &NETWORK,
-            Offer::Volume => &VOLUME,
-            Offer::Image => &IMAGE,
+            ObjectKind::Network => &NETWORK,
+            ObjectKind::Volume => &VOLUME,
+            ObjectKind::Image => &IMAGE,
         }
     }
 }
 
 /// A request to a subject for something other than a container.
 #[derive(Debug, Clone, Copy)]
-pub enum Wish<'a> {
+pub enum ObjectSpec<'a> {
     /// A network.
     Network,
     /// A named volume.
@@ -57,58 +57,58 @@ pub enum Wish<'a> {
     Image(&'a [u8], &'a [Vec<(String, u64)>]),
 }
 
-impl Wish<'_> {
-    /// The offer that fulfils it.
-    pub fn offer(self) -> Offer {
+impl ObjectSpec<'_> {
+    /// What kind of object it is.
+    pub fn kind(self) -> ObjectKind {
         match self {
-            Wish::Network => Offer::Network,
-            Wish::Volume => Offer::Volume,
-            Wish::Image(..) => Offer::Image,
+            ObjectSpec::Network => ObjectKind::Network,
+            ObjectSpec::Volume => ObjectKind::Volume,
+            ObjectSpec::Image(..) => ObjectKind::Image,
         }
     }
 }
 
-/// The result of a wish.
+/// What a subject made.
 #[derive(Debug, Clone)]
-pub enum Made {
+pub enum Object {
     /// A volume, or an image, that the engine knows by this name.
     Named(String),
     /// A network.
-    Network(Joint),
+    Network(Attachment),
     /// An image without an engine, as one directory for each of its layers, lowest first. All are in the same
     /// directory, under short names.
     Layers(Vec<PathBuf>),
 }
 
-impl Made {
+impl Object {
     /// What a container needs to know to join it, if it is a network.
-    pub fn joint(&self) -> Option<Joint> {
+    pub fn attachment(&self) -> Option<Attachment> {
         match self {
-            Made::Network(joint) => Some(joint.clone()),
-            Made::Named(_) | Made::Layers(_) => None,
+            Object::Network(attachment) => Some(attachment.clone()),
+            Object::Named(_) | Object::Layers(_) => None,
         }
     }
 
     /// Its name, if an engine knows it by one.
     pub fn name(&self) -> Option<&str> {
         match self {
-            Made::Named(name) => Some(name),
-            Made::Network(_) | Made::Layers(_) => None,
+            Object::Named(name) => Some(name),
+            Object::Network(_) | Object::Layers(_) => None,
         }
     }
 
     /// The directories of its layers, lowest first, if it is an image without an engine.
     pub(super) fn layers(&self) -> Option<&[PathBuf]> {
         match self {
-            Made::Layers(all) => Some(all),
-            Made::Named(_) | Made::Network(_) => None,
+            Object::Layers(all) => Some(all),
+            Object::Named(_) | Object::Network(_) => None,
         }
     }
 }
 
 /// A network, as containers that join it know it.
 #[derive(Debug, Clone)]
-pub struct Joint {
+pub struct Attachment {
     /// Its name.
     pub(super) name: String,
     /// The bridge, where no engine keeps it: it disappears with the last container.
@@ -125,15 +125,15 @@ enum End {
     Bridge,
 }
 
-impl Joint {
-    pub(super) fn new(name: String, bridge: Option<Bridge>) -> Joint {
-        Joint { name, bridge: bridge.map(Arc::new), end: End::Port }
+impl Attachment {
+    pub(super) fn new(name: String, bridge: Option<Bridge>) -> Attachment {
+        Attachment { name, bridge: bridge.map(Arc::new), end: End::Port }
     }
 
     /// The same network for a process that stands for the host: it joins at the bridge and not at a port. The
     /// host itself is already in a network that an engine keeps.
-    pub fn as_its_host(self) -> Joint {
-        Joint { end: End::Bridge, ..self }
+    pub fn as_its_host(self) -> Attachment {
+        Attachment { end: End::Bridge, ..self }
     }
 
     /// The network namespace to start in, where no engine provides it.
@@ -196,16 +196,16 @@ fn unless_running(record: &Record, build: &str) -> Result<Found, String> {
     }
 }
 
-static NETWORK: Kind = made("network", |record, scope| unmake(Offer::Network, record, scope));
-static VOLUME: Kind = made("volume", |record, scope| unmake(Offer::Volume, record, scope));
-static IMAGE: Kind = made("image", |record, scope| unmake(Offer::Image, record, scope));
+static NETWORK: Kind = made("network", |record, scope| unmake(ObjectKind::Network, record, scope));
+static VOLUME: Kind = made("volume", |record, scope| unmake(ObjectKind::Volume, record, scope));
+static IMAGE: Kind = made("image", |record, scope| unmake(ObjectKind::Image, record, scope));
 
 const fn made(name: &'static str, undo: fn(&Record, &Scope<'_>) -> Result<Found, String>) -> Kind {
     Kind { name, goes: Goes::AfterClients, keeps: Keeps::Crash, shown, look, undo }
 }
 
-fn unmake(offer: Offer, record: &Record, scope: &Scope<'_>) -> Result<Found, String> {
-    subject(record, scope)?.unmake(offer, &record.id, scope.run).map_err(|failure| failure.to_string())
+fn unmake(object: ObjectKind, record: &Record, scope: &Scope<'_>) -> Result<Found, String> {
+    subject(record, scope)?.unmake(object, &record.id, scope.run).map_err(|failure| failure.to_string())
 }
 
 /// The record of a container with this name that this subject is about to make.
@@ -304,8 +304,8 @@ pub(super) fn load_image(
 }
 
 /// The failure of a subject that does not make such things.
-pub(super) fn not_made(spec: &Spec, offer: Offer) -> Failure {
-    Failure::new(FailureClass::Unsupported, format!("{spec} cannot make {}s", offer.name()))
+pub(super) fn not_made(spec: &Spec, object: ObjectKind) -> Failure {
+    Failure::new(FailureClass::Unsupported, format!("{spec} cannot make {}s", object.name()))
 }
 
 /// An image without an engine: its layers on disk.
@@ -313,12 +313,12 @@ pub(super) fn unpacked(
     executable: &[u8],
     layers: &[Vec<(String, u64)>],
     run: &RunContext,
-) -> Result<Held<Made>, Abort> {
+) -> Result<Held<Object>, Abort> {
     let image = layered(executable, layers, run);
     run.owner.directory(|place| {
         let made = image
             .check_space(&run.workspace())
             .and_then(|()| image.write_layers(place, &|| !run.interrupts.pending()));
-        Ok(Made::Layers(made.map_err(|error| Failure::environment(format!("{error:#}")))?))
+        Ok(Object::Layers(made.map_err(|error| Failure::environment(format!("{error:#}")))?))
     })
 }

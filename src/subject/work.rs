@@ -9,7 +9,7 @@ use dunnage_orders as orders;
 use regex_lite::Regex;
 
 use super::RunContext;
-use super::resources::{Joint, Made};
+use super::resources::{Attachment, Object};
 use crate::probe::{Detail, Task};
 use crate::sys::container::Tied;
 use crate::sys::spawn::{Line, Reading};
@@ -47,13 +47,13 @@ pub struct ContainerRequest {
     /// Volumes made by its subject, by name, each with its place in the container.
     pub volumes: Vec<(String, PathBuf)>,
     /// The image made by its subject that it runs instead of its subject's usual one.
-    pub image: Option<Made>,
+    pub image: Option<Object>,
     /// What its program does.
     pub program: Resident,
     /// Whether it goes when its program ends, where the key `rm` says so; otherwise it stays until it is removed.
     pub may_go: bool,
     /// The network made by dunnage that it joins instead of its subject's usual one.
-    pub network: Option<Joint>,
+    pub network: Option<Attachment>,
     /// Its ports that are published at the host.
     pub ports: Vec<Port>,
     /// The resolver that its engine is given.
@@ -113,7 +113,7 @@ pub enum Resident {
 
 /// What the probe of one container is to do.
 #[derive(Debug, Clone, Copy)]
-pub enum Order<'a> {
+pub enum Entrypoint<'a> {
     /// A complete task.
     Task(Task),
     /// A work.
@@ -122,37 +122,37 @@ pub enum Order<'a> {
     Stay(&'a ContainerRequest),
 }
 
-impl From<Task> for Order<'_> {
+impl From<Task> for Entrypoint<'_> {
     fn from(task: Task) -> Self {
-        Order::Task(task)
+        Entrypoint::Task(task)
     }
 }
 
-impl<'a> From<&'a Work> for Order<'a> {
+impl<'a> From<&'a Work> for Entrypoint<'a> {
     fn from(work: &'a Work) -> Self {
-        Order::Work(work)
+        Entrypoint::Work(work)
     }
 }
 
-impl<'a> Order<'a> {
+impl<'a> Entrypoint<'a> {
     /// The probe's arguments after its name; `detail` names what else it must read back.
     pub fn words(self, detail: Option<&str>) -> Vec<String> {
         match self {
-            Order::Task(Task::Inherit) => {
+            Entrypoint::Task(Task::Inherit) => {
                 let detail = detail.and_then(|word| Detail::of(word.as_bytes())).unwrap_or_default();
-                Order::Task(Task::Start).words(Detail { inherited: true, ..detail }.word())
+                Entrypoint::Task(Task::Start).words(Detail { inherited: true, ..detail }.word())
             }
-            Order::Task(task) => {
+            Entrypoint::Task(task) => {
                 [Some(task.argument()), detail].into_iter().flatten().map(str::to_owned).collect()
             }
-            Order::Stay(request) => match &request.channel {
-                None => Order::Task(Task::Stay).words(detail),
+            Entrypoint::Stay(request) => match &request.channel {
+                None => Entrypoint::Task(Task::Stay).words(detail),
                 Some(directory) => {
                     let directory = directory.to_string_lossy().into_owned();
                     vec![crate::probe::SERVE.to_owned(), directory, detail.unwrap_or("-").to_owned()]
                 }
             },
-            Order::Work(work) => {
+            Entrypoint::Work(work) => {
                 let order = serde_json::to_string(&work.order).expect("an order can be written");
                 vec![crate::probe::WORK.to_owned(), detail.unwrap_or("-").to_owned(), order]
             }
@@ -162,23 +162,23 @@ impl<'a> Order<'a> {
     /// How long a launch with it may take before it counts as hung.
     pub fn allowed(self, run: &RunContext) -> Nanos {
         match self {
-            Order::Work(work) => run.allowed + work.takes,
-            Order::Task(_) | Order::Stay(_) => run.allowed,
+            Entrypoint::Work(work) => run.allowed + work.takes,
+            Entrypoint::Task(_) | Entrypoint::Stay(_) => run.allowed,
         }
     }
 
     /// The file for the probe's message, if not standard output.
     pub fn message_file(self) -> Option<&'a Path> {
         match self {
-            Order::Work(work) => work.message_file.as_deref(),
-            Order::Task(_) | Order::Stay(_) => None,
+            Entrypoint::Work(work) => work.message_file.as_deref(),
+            Entrypoint::Task(_) | Entrypoint::Stay(_) => None,
         }
     }
 
     /// When its standard output is read: a program's as it arrives, a message at the end.
     pub fn reading(self) -> Reading {
         let Some(told) = self.message_file().map(Path::to_owned) else { return Reading::Late };
-        let line = if let Order::Work(work) = self { work.line.as_deref() } else { None };
+        let line = if let Entrypoint::Work(work) = self { work.line.as_deref() } else { None };
         let pattern = line.and_then(|line| Regex::new(line).ok());
         pattern.map_or(Reading::AtOnce, |pattern| Reading::For(Line { pattern, told }))
     }
@@ -187,24 +187,24 @@ impl<'a> Order<'a> {
     /// may outlive the thread that started it.
     pub fn tied(self) -> Tied {
         match self {
-            Order::Stay(ContainerRequest { channel: Some(_), .. }) => Tied::ToNobody,
+            Entrypoint::Stay(ContainerRequest { channel: Some(_), .. }) => Tied::ToNobody,
             _ => Tied::ToThread,
         }
     }
 
     /// The network made by dunnage that its container joins.
-    pub fn network(self) -> Option<&'a Joint> {
+    pub fn network(self) -> Option<&'a Attachment> {
         match self {
-            Order::Stay(request) => request.network.as_ref(),
-            Order::Task(_) | Order::Work(_) => None,
+            Entrypoint::Stay(request) => request.network.as_ref(),
+            Entrypoint::Task(_) | Entrypoint::Work(_) => None,
         }
     }
 
     /// The ports of its container to publish: those that its subject has in every container, and its own.
     pub fn ports(self, spec: &Spec) -> Vec<Port> {
         let own = match self {
-            Order::Stay(request) => &request.ports[..],
-            Order::Task(_) | Order::Work(_) => &[],
+            Entrypoint::Stay(request) => &request.ports[..],
+            Entrypoint::Task(_) | Entrypoint::Work(_) => &[],
         };
         published(spec).chain(own.iter().copied()).collect()
     }
@@ -212,33 +212,33 @@ impl<'a> Order<'a> {
     /// The resolver to give to its engine.
     pub fn resolver(self) -> Option<IpAddr> {
         match self {
-            Order::Stay(request) => request.resolver,
-            Order::Task(_) | Order::Work(_) => None,
+            Entrypoint::Stay(request) => request.resolver,
+            Entrypoint::Task(_) | Entrypoint::Work(_) => None,
         }
     }
 
     /// The volumes of its container, by name, each with its place.
     pub fn volumes(self) -> &'a [(String, PathBuf)] {
         match self {
-            Order::Stay(request) => &request.volumes,
-            Order::Task(_) | Order::Work(_) => &[],
+            Entrypoint::Stay(request) => &request.volumes,
+            Entrypoint::Task(_) | Entrypoint::Work(_) => &[],
         }
     }
 
     /// The image made by dunnage that its container runs instead of its subject's usual one.
-    pub fn image(self) -> Option<&'a Made> {
+    pub fn image(self) -> Option<&'a Object> {
         match self {
-            Order::Stay(request) => request.image.as_ref(),
-            Order::Task(_) | Order::Work(_) => None,
+            Entrypoint::Stay(request) => request.image.as_ref(),
+            Entrypoint::Task(_) | Entrypoint::Work(_) => None,
         }
     }
 
     /// What to bind into the container.
     pub fn mounts(self) -> &'a [Mount] {
         match self {
-            Order::Task(_) => &[],
-            Order::Work(work) => &work.mounts,
-            Order::Stay(request) => &request.mounts,
+            Entrypoint::Task(_) => &[],
+            Entrypoint::Work(work) => &work.mounts,
+            Entrypoint::Stay(request) => &request.mounts,
         }
     }
 }
@@ -253,9 +253,9 @@ mod tests {
     fn a_work_names_what_is_read_back_before_its_order() {
         let work = Work::new(Spin { millis: 10 }, Nanos(0));
         let order = r#"{"spin":{"millis":10}}"#;
-        assert_eq!(Order::from(&work).words(None), ["work", "-", order]);
-        assert_eq!(Order::from(&work).words(Some("limits")), ["work", "limits", order]);
-        assert_eq!(Order::from(Task::Start).words(None), ["start"]);
-        assert_eq!(Order::from(Task::Enter).words(Some("limits")), ["enter", "limits"]);
+        assert_eq!(Entrypoint::from(&work).words(None), ["work", "-", order]);
+        assert_eq!(Entrypoint::from(&work).words(Some("limits")), ["work", "limits", order]);
+        assert_eq!(Entrypoint::from(Task::Start).words(None), ["start"]);
+        assert_eq!(Entrypoint::from(Task::Enter).words(Some("limits")), ["enter", "limits"]);
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use dunnage::orders::work::{Command, Mode, Spin};
 use dunnage::outcome::{Abort, FailureClass};
-use dunnage::subject::{Access, Container, ContainerRequest, Mount, Resident, Wish, Work};
+use dunnage::subject::{Access, Container, ContainerRequest, Mount, ObjectSpec, Resident, Work};
 use dunnage::units::Nanos;
 
 use crate::dunnage::Dunnage;
@@ -46,7 +46,7 @@ fn what_the_probe_writes_to_a_volume_is_in_its_directory_and_nothing_is_left() {
         let dunnage = Dunnage::new();
         let run = run_in(&dunnage.state());
         let subject = subject(text, &run);
-        let volume = subject.make(Wish::Volume, &run).unwrap();
+        let volume = subject.make(ObjectSpec::Volume, &run).unwrap();
         let name = volume.name().expect("a name").to_owned();
         let place = said(engine, &["volume", "inspect", "--format", "{{.Mountpoint}}", &name]);
         let file = PathBuf::from(place.trim()).join("message");
@@ -71,9 +71,9 @@ fn a_scripted_container_takes_volumes_and_images() {
     let dunnage = Dunnage::new();
     let run = run_in(&dunnage.state());
     let fake = subject("fake", &run);
-    let volume = fake.make(Wish::Volume, &run).unwrap();
-    let image = fake.make(Wish::Image(b"executable", &layers(2)), &run).unwrap();
-    assert!(fake.make(Wish::Network, &run).is_err());
+    let volume = fake.make(ObjectSpec::Volume, &run).unwrap();
+    let image = fake.make(ObjectSpec::Image(b"executable", &layers(2)), &run).unwrap();
+    assert!(fake.make(ObjectSpec::Network, &run).is_err());
     let volumes = vec![(volume.name().expect("a name").to_owned(), "/data".into())];
     let request = ContainerRequest { volumes, image: Some((*image).clone()), ..ContainerRequest::default() };
     let mut container = Container::create(fake.as_ref(), &request, &run).unwrap();
@@ -104,7 +104,7 @@ fn runs_its_image(text: &str, count: usize) {
     let run = run_in(&dunnage.state());
     let subject = subject(text, &run);
     let executable = fs::read(&run.place.executable).unwrap();
-    let image = subject.make(Wish::Image(&executable, &layers(count)), &run).unwrap();
+    let image = subject.make(ObjectSpec::Image(&executable, &layers(count)), &run).unwrap();
     // Its mount point is in a directory that only the layers have.
     let (host, inside) = (dunnage.state(), "/data/bound/here".into());
     let request = ContainerRequest {
@@ -166,9 +166,9 @@ fn volumes_and_images_of_other_subjects_are_refused() {
     let dunnage = Dunnage::new();
     let run = run_in(&dunnage.state());
     let (floor, bare) = (subject("floor", &run), subject("bare", &run));
-    let image = floor.make(Wish::Image(b"executable", &layers(1)), &run).unwrap();
+    let image = floor.make(ObjectSpec::Image(b"executable", &layers(1)), &run).unwrap();
     let with_image = |image| ContainerRequest { image: Some(image), ..ContainerRequest::default() };
-    let of_engine = with_image(dunnage::subject::Made::Named("image".into()));
+    let of_engine = with_image(dunnage::subject::Object::Named("image".into()));
     let volumes = vec![("volume".to_owned(), "/data".into())];
     let with_volume = ContainerRequest { volumes, ..ContainerRequest::default() };
     for (subject, request, words) in [

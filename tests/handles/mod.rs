@@ -26,7 +26,8 @@ use ::dunnage::orders::work::{Done, Script, Spin};
 use ::dunnage::outcome::{Abort, Failure, FailureClass};
 use ::dunnage::resource::Held;
 use ::dunnage::subject::{
-    self, Container, ContainerRequest, Made, Port, Resident, RunContext, Spec, Subject, Transport, Wish,
+    self, Container, ContainerRequest, Object, ObjectSpec, Port, Resident, RunContext, Spec, Subject,
+    Transport,
 };
 use ::dunnage::sys::signals::Interrupts;
 use ::dunnage::units::Nanos;
@@ -52,8 +53,12 @@ pub fn subject(text: &str, run: &RunContext) -> Box<dyn Subject> {
 }
 
 /// A container of the subject whose program serves, and is ready.
-fn service<'a>(subject: &'a dyn Subject, network: Option<&Held<Made>>, run: &'a RunContext) -> Container<'a> {
-    let network = network.and_then(|network| network.joint());
+fn service<'a>(
+    subject: &'a dyn Subject,
+    network: Option<&Held<Object>>,
+    run: &'a RunContext,
+) -> Container<'a> {
+    let network = network.and_then(|network| network.attachment());
     let request = ContainerRequest { program: Resident::Serves, network, ..ContainerRequest::default() };
     let mut container = Container::create(subject, &request, run).unwrap();
     container.start().unwrap();
@@ -223,8 +228,8 @@ fn assert_exchanged(client: &mut Container<'_>, target: SocketAddr) {
 }
 
 /// Two containers of the subject, joined by a network of dunnage's, and what they exchanged.
-fn joined<'a>(subject: &'a dyn Subject, run: &'a RunContext) -> (Held<Made>, [Container<'a>; 2]) {
-    let network = subject.make(Wish::Network, run).unwrap();
+fn joined<'a>(subject: &'a dyn Subject, run: &'a RunContext) -> (Held<Object>, [Container<'a>; 2]) {
+    let network = subject.make(ObjectSpec::Network, run).unwrap();
     let [mut one, mut other] = [(); 2].map(|()| service(subject, Some(&network), run));
     let address = one.addresses().unwrap().into_iter().find(|address| address.is_ipv4()).expect("an address");
     assert!(!other.addresses().unwrap().contains(&address));

@@ -8,7 +8,7 @@ use dunnage::resource::address::address;
 use dunnage::resource::daemon::{Daemon, Engine, daemon};
 use dunnage::resource::filesystem::{TYPES, filesystem};
 use dunnage::resource::mounts::{Source, mount};
-use dunnage::subject::{Container, ContainerRequest, RunContext, Spec, Subject, Wish, kind_of};
+use dunnage::subject::{Container, ContainerRequest, ObjectSpec, RunContext, Spec, Subject, kind_of};
 
 use crate::left::ENGINES;
 use crate::support::Need;
@@ -72,15 +72,15 @@ pub fn cases() -> Vec<Case> {
         case("store", "store", &[Need::Podman, Need::Root], |run| prepared("podman:storage=vfs", run)),
         case("address", "address", &[Need::Root], |run| address(&run.owner).map(boxed)),
         case("floor image", "directory", &[Need::Root], |run| made("floor", image(), run)),
-        case("docker network", "network", &[Need::Docker], |run| made("docker", Wish::Network, run)),
-        case("docker volume", "volume", &[Need::Docker], |run| made("docker", Wish::Volume, run)),
+        case("docker network", "network", &[Need::Docker], |run| made("docker", ObjectSpec::Network, run)),
+        case("docker volume", "volume", &[Need::Docker], |run| made("docker", ObjectSpec::Volume, run)),
         case("docker image", "image", &[Need::Docker], |run| made("docker", image(), run)),
         case("docker api volume", "volume", &[Need::Docker], |run| {
-            made("docker:client=api", Wish::Volume, run)
+            made("docker:client=api", ObjectSpec::Volume, run)
         }),
         case("docker api image", "image", &[Need::Docker], |run| made("docker:client=api", image(), run)),
-        case("podman network", "network", &[Need::Podman], |run| made("podman", Wish::Network, run)),
-        case("podman volume", "volume", &[Need::Podman], |run| made("podman", Wish::Volume, run)),
+        case("podman network", "network", &[Need::Podman], |run| made("podman", ObjectSpec::Network, run)),
+        case("podman volume", "volume", &[Need::Podman], |run| made("podman", ObjectSpec::Volume, run)),
         case("podman image", "image", &[Need::Podman], |run| made("podman", image(), run)),
     ]
 }
@@ -95,9 +95,9 @@ pub fn subject(spec: &str, run: &RunContext) -> Box<dyn Subject> {
     (kind.build)(&spec, &run.place).unwrap_or_else(|why| panic!("{spec}: {}", why.reason))
 }
 
-fn made(spec: &str, wish: Wish<'_>, run: &RunContext) -> Result<Box<dyn Finish>, Abort> {
+fn made(spec: &str, wish: ObjectSpec<'_>, run: &RunContext) -> Result<Box<dyn Finish>, Abort> {
     let subject = subject(spec, run);
-    assert!(subject.about().makes.contains(&wish.offer()), "{spec} offers what it makes");
+    assert!(subject.about().makes.contains(&wish.kind()), "{spec} offers what it makes");
     subject.make(wish, run).map(boxed)
 }
 
@@ -118,7 +118,7 @@ fn prepared(spec: &str, run: &RunContext) -> Result<Box<dyn Finish>, Abort> {
 }
 
 /// Twelve layers with two files each.
-pub fn image() -> Wish<'static> {
+pub fn image() -> ObjectSpec<'static> {
     static LAYERS: OnceLock<Vec<Vec<(String, u64)>>> = OnceLock::new();
     let layers = LAYERS.get_or_init(|| {
         let file = |layer: usize, name: &str| (format!("data/{layer}/{name}"), 1000);
@@ -126,7 +126,7 @@ pub fn image() -> Wish<'static> {
             .map(|layer| vec![file(layer, "a"), ("data/same".to_owned(), layer as u64), file(layer, "b")])
             .collect()
     });
-    Wish::Image(b"an executable that is never started", layers)
+    ObjectSpec::Image(b"an executable that is never started", layers)
 }
 
 struct Running<'a>(Container<'a>, Held<Daemon>);

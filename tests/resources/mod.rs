@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ::dunnage::resource::Place;
-use ::dunnage::subject::{Made, RunContext};
+use ::dunnage::subject::{Object, RunContext};
 use ::dunnage::sys::signals::Interrupts;
 
 use crate::dunnage::Dunnage;
@@ -88,7 +88,7 @@ fn an_image_has_its_layers_and_the_uppermost_file_counts() {
     let state = Dunnage::new();
     let context = context(&state.state(), &run_named(128));
     let held = kinds::subject("floor", &context).make(kinds::image(), &context).expect("a root");
-    let Made::Layers(layers) = &*held else { panic!("{held:?}") };
+    let Object::Layers(layers) = &*held else { panic!("{held:?}") };
     assert_eq!(layers.len(), 13);
     let in_layer = |path: &str| layers.iter().rev().find_map(|layer| fs::metadata(layer.join(path)).ok());
     let size = |path: &str| in_layer(path).map(|file| file.len());
@@ -97,7 +97,7 @@ fn an_image_has_its_layers_and_the_uppermost_file_counts() {
         return;
     }
     let held = kinds::subject("docker", &context).make(kinds::image(), &context).expect("an image");
-    let Made::Named(name) = &*held else { panic!("{held:?}") };
+    let Object::Named(name) = &*held else { panic!("{held:?}") };
     let asked = ["image", "inspect", "--format", "{{len .RootFS.Layers}}", name];
     let answered = Command::new("docker").args(asked).output().expect("docker is there");
     assert_eq!(String::from_utf8_lossy(&answered.stdout).trim(), "13");

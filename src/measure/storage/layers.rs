@@ -17,7 +17,7 @@ use crate::experiment::storage::layers::{
 use crate::measure::{sample_of, scripted};
 use crate::outcome::{Abort, Failure, FailureClass, Name, Sample};
 use crate::stats::Rng;
-use crate::subject::{Made, RunContext, Subject, Wish, drivers};
+use crate::subject::{Object, ObjectSpec, RunContext, Subject, drivers};
 use crate::sys::filesystem;
 use crate::units::Nanos;
 
@@ -132,7 +132,7 @@ fn mount(subject: &dyn Subject, size: u64, run: &RunContext) -> Result<PathBuf, 
 }
 
 /// The image of this run with so many layers; made when it is first needed.
-fn image(subject: &dyn Subject, count: usize, size: u64, run: &RunContext) -> Result<Made, Abort> {
+fn image(subject: &dyn Subject, count: usize, size: u64, run: &RunContext) -> Result<Object, Abort> {
     run.kept(subject, &format!("{count} layers, {size} bytes"), || {
         let layers = layers(count, size, run.seed);
         let copies_every_layer = drivers::copies_every_layer(subject.about());
@@ -159,7 +159,7 @@ fn image(subject: &dyn Subject, count: usize, size: u64, run: &RunContext) -> Re
         }
         let executable = std::fs::read(&run.place.executable)
             .map_err(|error| Failure::environment(format!("cannot read dunnage's own executable: {error}")))?;
-        let made = subject.make(Wish::Image(&executable, &layers), run)?;
+        let made = subject.make(ObjectSpec::Image(&executable, &layers), run)?;
         // An overlay does not sync what is in a lower layer, and dirty pages cannot be dropped.
         rustix::fs::sync();
         Ok(made)

@@ -15,7 +15,7 @@ use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::resource::{Held, mounts};
 use crate::subject::storage::{self, Behind, Class};
 use crate::subject::treatment::Own;
-use crate::subject::{Access, Container, ContainerRequest, Made, Mount, RunContext, Subject, Wish};
+use crate::subject::{Access, Container, ContainerRequest, Mount, Object, ObjectSpec, RunContext, Subject};
 use crate::sys::block_device::{self, Counters};
 use crate::sys::filesystem;
 use crate::units::Nanos;
@@ -40,7 +40,7 @@ pub struct Place {
     /// These go after the container.
     _directory: Option<Held<PathBuf>>,
     _mounted: Option<Held<PathBuf>>,
-    _volume: Option<Held<Made>>,
+    _volume: Option<Held<Object>>,
 }
 
 /// Where a place is.
@@ -73,7 +73,7 @@ impl Place {
                 place._mounted = Some(mounted);
             }
             At::Volume => {
-                let volume = subject.make(Wish::Volume, run)?;
+                let volume = subject.make(ObjectSpec::Volume, run)?;
                 let name = volume.name().unwrap_or_default().to_owned();
                 place.request.volumes.push((name, INSIDE.into()));
                 place.path = Path::new(INSIDE).join("files");
@@ -85,7 +85,7 @@ impl Place {
     }
 
     /// Files of an image that are below this name.
-    pub fn in_image(image: Made, name: &str) -> Place {
+    pub fn in_image(image: Object, name: &str) -> Place {
         let request = ContainerRequest { image: Some(image), ..ContainerRequest::default() };
         Place { path: Path::new(INSIDE).join(name), ..Place::with(request) }
     }

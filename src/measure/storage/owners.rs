@@ -9,7 +9,7 @@ use crate::measure::{sample_of, scripted};
 use crate::outcome::{Abort, Failure, OrEnvironment, Sample};
 use crate::subject::owners::Owners;
 use crate::subject::storage;
-use crate::subject::{Container, ContainerRequest, Made, Resident, RunContext, Subject, Wish};
+use crate::subject::{Container, ContainerRequest, Object, ObjectSpec, Resident, RunContext, Subject};
 use crate::sys::clock;
 use crate::sys::filesystem::{self, Left};
 
@@ -27,7 +27,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let path = &run.place.executable;
     let executable = std::fs::read(path).or_environment(format_args!("cannot read `{}`", path.display()))?;
     let began = clock::now();
-    let image = subject.make(Wish::Image(&executable, &layers(count)), run)?;
+    let image = subject.make(ObjectSpec::Image(&executable, &layers(count)), run)?;
     let mut taken = Taken::default();
     taken.count("image_took", clock::now().since(began).0);
     taken.container("first", subject, &image, run)?;
@@ -64,7 +64,7 @@ impl Taken {
         &mut self,
         which: &'static str,
         subject: &dyn Subject,
-        image: &Made,
+        image: &Object,
         run: &RunContext,
     ) -> Result<(), Abort> {
         settle(&run.workspace())?;

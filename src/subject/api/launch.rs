@@ -11,7 +11,7 @@ use crate::outcome::{Abort, Failure, FailureClass};
 use crate::resource::command;
 use crate::subject::account::Account;
 use crate::subject::client::{self, Call, Terminal};
-use crate::subject::{Launch, Order, RunContext};
+use crate::subject::{Entrypoint, Launch, RunContext};
 use crate::sys::clock;
 use crate::sys::remains::Remains;
 use crate::sys::socket::{Patience, Stopped};
@@ -40,20 +40,25 @@ struct Answered {
 }
 
 /// Carries out a launch. If it fails, the caller removes what it leaves behind.
-pub(super) fn launch(run: &RunContext, api: &Api, name: &str, order: Order<'_>) -> Result<Launch, Abort> {
+pub(super) fn launch(
+    run: &RunContext,
+    api: &Api,
+    name: &str,
+    entrypoint: Entrypoint<'_>,
+) -> Result<Launch, Abort> {
     let container = Container::named(&api.version, name);
     let requests = Requests {
-        create: container.create(&api.wish(run, order).body(order)),
+        create: container.create(&api.config(run, entrypoint).body(entrypoint)),
         attach: container.attach(),
         start: container.request("POST", "/start"),
         wait: container.request("POST", "/wait"),
         remove: (!api.engine.keeps()).then(|| container.remove()),
-        reading: order.reading(),
+        reading: entrypoint.reading(),
     };
     let address = api.address();
     let remains = Remains::new();
     let account = Account::begin(run, api.daemons().unwrap_or_default());
-    let mut patience = Patience::new(order.allowed(run), Some(&run.interrupts));
+    let mut patience = Patience::new(entrypoint.allowed(run), Some(&run.interrupts));
     let spawned = clock::now();
     let answered = carry_out(&requests, &address, &mut patience)
         .map_err(|abort| taking(abort, clock::now().since(spawned)))?;
@@ -61,12 +66,12 @@ pub(super) fn launch(run: &RunContext, api: &Api, name: &str, order: Order<'_>) 
     let terminal = api.engine.terminal();
     let (span, output) = ((spawned, returned), answered.output);
     let ended = ended(span, answered.status, output, terminal, &requests.attach)?;
-    let message = client::message_in(&requests.start.shown, &ended, terminal, order)?;
+    let message = client::message_in(&requests.start.shown, &ended, terminal, entrypoint)?;
     let call = Call {
         daemons: api.daemons(),
         runtime: api.engine.runtime.as_deref(),
         terminal,
-        ..Call::new(name, &api.engine.about.expected, order)
+        ..Call::new(name, &api.engine.about.expected, entrypoint)
     };
     let shown = &requests.remove.as_ref().unwrap_or(&requests.wait).shown;
     let count = || account.finish(None, answered.own_cpu, call.runtime);

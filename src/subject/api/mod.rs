@@ -15,14 +15,17 @@ use serde_json::{Value, json};
 
 use self::client::{Address, ask_once, parsed, refused};
 use self::http::Request;
-use self::requests::{Container, Wish as Described};
+use self::requests::{Container, ContainerConfig};
 use self::verbs::OfApi;
 use super::component::{identified, unavailable};
 use super::container::{Draft, Verbs};
 use super::engine::{Engine, RUN_LABEL, STATE_LABEL, is_about_nothing, published};
-use super::resources::{Joint, Made, layered, load_image, of_subject};
+use super::resources::{Attachment, Object, layered, load_image, of_subject};
 use super::unavailable::silent_docker;
-use super::{Component, Description, Launch, Offer, Order, Place, RunContext, Subject, Unavailable, Wish};
+use super::{
+    Component, Description, Entrypoint, Launch, ObjectKind, ObjectSpec, Place, RunContext, Subject,
+    Unavailable,
+};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::resource::service::{Service, serve};
 use crate::resource::{Found, Held};
@@ -43,7 +46,7 @@ const ANSWER: Nanos = Nanos::from_millis(20_000);
 const LOADING: Nanos = Nanos::from_millis(600_000);
 
 /// What can be made by requests, other than containers.
-const MADE: &[Offer] = &[Offer::Network, Offer::Volume, Offer::Image];
+const MADE: &[ObjectKind] = &[ObjectKind::Network, ObjectKind::Volume, ObjectKind::Image];
 
 /// The server of the API.
 #[derive(Debug)]
@@ -192,9 +195,9 @@ impl Api {
         }
     }
 
-    fn wish<'a>(&'a self, run: &'a RunContext, order: Order<'a>) -> Described<'a> {
-        let (image, is_ours) = self.engine.image_for(order);
-        Described {
+    fn config<'a>(&'a self, run: &'a RunContext, entrypoint: Entrypoint<'a>) -> ContainerConfig<'a> {
+        let (image, is_ours) = self.engine.image_for(entrypoint);
+        ContainerConfig {
             spec: &self.engine.about.spec,
             image,
             executable: (run.lays_in_the_probe || !is_ours).then_some(&run.place.executable),
@@ -246,17 +249,17 @@ impl Api {
     }
 
     /// Makes an image in the same way as the usual one gets there.
-    fn make_image(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
-        let (Wish::Image(executable, layers), Server::Daemon(address)) = (wish, &self.server) else {
-            return self.engine.make(wish, run);
+    fn make_image(&self, asked: ObjectSpec<'_>, run: &RunContext) -> Result<Held<Object>, Abort> {
+        let (ObjectSpec::Image(executable, layers), Server::Daemon(address)) = (asked, &self.server) else {
+            return self.engine.make(asked, run);
         };
         let spec = &self.engine.about.spec;
         let image = layered(executable, layers, run);
         let name = image.reference.clone();
-        let record = of_subject(Offer::Image.kind(), spec, &name);
-        run.owner.make(Offer::Image.kind(), record, || {
+        let record = of_subject(ObjectKind::Image.resource(), spec, &name);
+        run.owner.make(ObjectKind::Image.resource(), record, || {
             load_image(&image, spec, run, |archive| self.load(address, archive))?;
-            Ok(Made::Named(name.clone()))
+            Ok(Object::Named(name.clone()))
         })
     }
 
@@ -289,7 +292,7 @@ impl Subject for Api {
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
-        self.engine.let_reach(draft.order(), draft.run)?;
+        self.engine.let_reach(draft.entrypoint(), draft.run)?;
         let container = Container::named(&self.version, &draft.name);
         Ok(Box::new(OfApi { api: self, draft, container }))
     }
@@ -302,10 +305,10 @@ impl Subject for Api {
         Ok(())
     }
 
-    fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
-        self.engine.let_reach(order, run)?;
+    fn fulfil(&mut self, entrypoint: Entrypoint<'_>, run: &RunContext) -> Result<Launch, Abort> {
+        self.engine.let_reach(entrypoint, run)?;
         let name = run.next_name();
-        let launch = || launch::launch(run, self, &name, order);
+        let launch = || launch::launch(run, self, &name, entrypoint);
         let launched = self.engine.recorded(run, &name, launch, || self.rm(&name));
         if let Server::Own(Some(service)) = &mut self.server {
             service.ready.drain();
@@ -313,28 +316,28 @@ impl Subject for Api {
         launched
     }
 
-    fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
-        let offer = wish.offer();
-        if offer == Offer::Image {
-            return self.make_image(wish, run);
+    fn make(&self, asked: ObjectSpec<'_>, run: &RunContext) -> Result<Held<Object>, Abort> {
+        let object = asked.kind();
+        if object == ObjectKind::Image {
+            return self.make_image(asked, run);
         }
         let name = run.next_name();
-        let record = of_subject(offer.kind(), &self.engine.about.spec, &name);
-        run.owner.make(offer.kind(), record, || {
-            let target = format!("/v{}/{}s/create", self.version, offer.name());
+        let record = of_subject(object.resource(), &self.engine.about.spec, &name);
+        run.owner.make(object.resource(), record, || {
+            let target = format!("/v{}/{}s/create", self.version, object.name());
             let labels = json!({ RUN_LABEL: run.id, STATE_LABEL: run.place.id });
             let request = Request::with_json(&target, &json!({ "Name": name, "Labels": labels }));
             ask_once(&self.address(), &request, &mut Patience::new(run.allowed, Some(&run.interrupts)))?;
-            Ok(match offer {
-                Offer::Network => Made::Network(Joint::new(name.clone(), None)),
-                Offer::Volume | Offer::Image => Made::Named(name.clone()),
+            Ok(match object {
+                ObjectKind::Network => Object::Network(Attachment::new(name.clone(), None)),
+                ObjectKind::Volume | ObjectKind::Image => Object::Named(name.clone()),
             })
         })
     }
 
-    fn unmake(&self, offer: Offer, name: &str, run: &str) -> Result<Found, Failure> {
-        let Server::Daemon(address) = &self.server else { return self.engine.unmake(offer, name, run) };
-        let request = Request::plain("DELETE", &format!("/v{}/{}s/{name}", self.version, offer.name()));
+    fn unmake(&self, object: ObjectKind, name: &str, run: &str) -> Result<Found, Failure> {
+        let Server::Daemon(address) = &self.server else { return self.engine.unmake(object, name, run) };
+        let request = Request::plain("DELETE", &format!("/v{}/{}s/{name}", self.version, object.name()));
         match told(address, &request, ANSWER) {
             Ok(_) => Ok(Found::Yes),
             Err(why) if is_about_nothing(&why) => Ok(Found::No),

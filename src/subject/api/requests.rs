@@ -13,11 +13,11 @@ use super::http::Request;
 use crate::probe::PROBE;
 use crate::subject::confined::Confined;
 use crate::subject::engine::{self, RUN_LABEL, STATE_LABEL};
-use crate::subject::{Order, Port, Spec, spec};
+use crate::subject::{Entrypoint, Port, Spec, spec};
 
 /// What a container is to be, in addition to the keys of its subject.
 #[derive(Debug)]
-pub struct Wish<'a> {
+pub struct ContainerConfig<'a> {
     /// What was asked for.
     pub spec: &'a Spec,
     /// The image to run.
@@ -36,14 +36,14 @@ pub struct Wish<'a> {
     pub state: &'a str,
 }
 
-impl Wish<'_> {
+impl ContainerConfig<'_> {
     /// The body of the request that makes the container.
-    pub fn body(&self, order: Order<'_>) -> Value {
-        let mut arguments = order.words(self.detail);
+    pub fn body(&self, entrypoint: Entrypoint<'_>) -> Value {
+        let mut arguments = entrypoint.words(self.detail);
         if self.executable.is_some() {
             arguments.insert(0, PROBE.to_owned());
         }
-        let entrypoint = self.executable.map(|_| ["/dunnage"]);
+        let executable = self.executable.map(|_| ["/dunnage"]);
         let mut all = json!({
             "AttachStdin": false,
             "AttachStdout": true,
@@ -51,10 +51,10 @@ impl Wish<'_> {
             "Tty": self.spec.get("tty") == Some("true"),
             "Cmd": arguments,
             "Image": self.image,
-            "ExposedPorts": self.ports(order, |_| json!({})),
-            "Entrypoint": entrypoint,
+            "ExposedPorts": self.ports(entrypoint, |_| json!({})),
+            "Entrypoint": executable,
             "Labels": { RUN_LABEL: self.run, STATE_LABEL: self.state },
-            "HostConfig": self.host_config(order),
+            "HostConfig": self.host_config(entrypoint),
         });
         if let Some(seconds) = self.stop_timeout {
             all["StopTimeout"] = json!(seconds);
@@ -62,13 +62,14 @@ impl Wish<'_> {
         all
     }
 
-    fn host_config(&self, order: Order<'_>) -> Value {
+    fn host_config(&self, entrypoint: Entrypoint<'_>) -> Value {
         let key = |key: &str| self.spec.get(key);
-        let bound = order.mounts().iter().map(|mount| {
+        let bound = entrypoint.mounts().iter().map(|mount| {
             format!("{}:{}:{}", mount.host.display(), mount.inside.display(), mount.access.option())
         });
         let own = self.executable.map(|path| format!("{}:/dunnage:ro", path.display()));
-        let volumes = order.volumes().iter().map(|(name, inside)| format!("{name}:{}:rw", inside.display()));
+        let volumes =
+            entrypoint.volumes().iter().map(|(name, inside)| format!("{name}:{}:rw", inside.display()));
         let binds: Vec<_> = own.into_iter().chain(bound).chain(volumes).collect();
         let bind = (!binds.is_empty()).then_some(binds);
         let cpus: f64 = key("cpus").and_then(|value| value.parse().ok()).unwrap_or(0.0);
@@ -83,7 +84,7 @@ impl Wish<'_> {
             .collect();
         let mut all = json!({
             "Binds": bind,
-            "NetworkMode": order.network().map(|joint| joint.name.as_str()).or(key("net")).unwrap_or("default"),
+            "NetworkMode": entrypoint.network().map(|attachment| attachment.name.as_str()).or(key("net")).unwrap_or("default"),
             "LogConfig": { "Type": if key("log") == Some("none") { "none" } else { "" }, "Config": {} },
             "SecurityOpt": (key("seccomp") == Some("off")).then_some(["seccomp=unconfined"]),
             "PidMode": if key("pid") == Some("host") { "host" } else { "" },
@@ -91,12 +92,12 @@ impl Wish<'_> {
             "NanoCpus": (cpus * 1e9).round() as i64,
             "Memory": key("memory").and_then(spec::parse_size).unwrap_or(0),
             "MemorySwappiness": -1,
-            "PortBindings": self.ports(order, |port| json!([{ "HostIp": port.at, "HostPort": "" }])),
+            "PortBindings": self.ports(entrypoint, |port| json!([{ "HostIp": port.at, "HostPort": "" }])),
             "RestartPolicy": { "Name": "no", "MaximumRetryCount": 0 },
             "Ulimits": ulimits,
             "CpusetCpus": cpus_text(&confined.cpus),
         });
-        if let Some(resolver) = order.resolver() {
+        if let Some(resolver) = entrypoint.resolver() {
             all["Dns"] = json!([resolver]);
         }
         if let Some(runtime) = &self.spec.runtime {
@@ -106,9 +107,9 @@ impl Wish<'_> {
     }
 
     /// `each` of every port to publish, by its name; `None` if there are none.
-    fn ports(&self, order: Order<'_>, each: impl Fn(&Port) -> Value) -> Option<Value> {
+    fn ports(&self, entrypoint: Entrypoint<'_>, each: impl Fn(&Port) -> Value) -> Option<Value> {
         let name = |port: &Port| format!("{}/{}", port.number, port.transport.name());
-        let ports = order.ports(self.spec);
+        let ports = entrypoint.ports(self.spec);
         let all = ports.iter().map(|port| (name(port), each(port)));
         (!ports.is_empty()).then(|| Value::Object(all.collect()))
     }
@@ -172,7 +173,7 @@ mod tests {
 
     fn body(text: &str, executable: Option<&Path>) -> Value {
         let spec = Spec::parse(text).unwrap();
-        let wish = Wish {
+        let config = ContainerConfig {
             spec: &spec,
             image: "image:tag",
             executable,
@@ -182,7 +183,7 @@ mod tests {
             run: "12345678",
             state: "0123",
         };
-        wish.body(Task::Start.into())
+        config.body(Task::Start.into())
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::probe::PROBE;
 use crate::resource::Found;
 use crate::subject::client::Terminal;
 use crate::subject::container::{Draft, Entered, Published, Span, Verbs};
-use crate::subject::{Cpu, Order};
+use crate::subject::{Cpu, Entrypoint};
 use crate::sys::clock;
 use crate::sys::process;
 use crate::sys::socket::Patience;
@@ -99,34 +99,34 @@ fn visit(
 
 impl Verbs for OfApi<'_> {
     fn create(&mut self) -> Result<Span, Abort> {
-        let order = self.draft.order();
-        let wish = self.api.wish(self.draft.run, order);
-        self.carry_out(&self.container.create(&wish.body(order)))
+        let entrypoint = self.draft.entrypoint();
+        let asked = self.api.config(self.draft.run, entrypoint);
+        self.carry_out(&self.container.create(&asked.body(entrypoint)))
     }
 
     fn start(&mut self) -> Result<Span, Abort> {
         self.carry_out(&self.container.request("POST", "/start"))
     }
 
-    fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
+    fn exec(&mut self, entrypoint: Entrypoint<'_>) -> Result<Entered, Abort> {
         let (engine, run) = (&self.api.engine, self.draft.run);
         let terminal = engine.terminal();
         let tty = terminal == Terminal::Yes;
-        let words = order.words(self.draft.expected.detail());
+        let words = entrypoint.words(self.draft.expected.detail());
         let mut command = vec![EXECUTABLE, PROBE];
         command.extend(words.iter().map(String::as_str));
         let make = self
             .container
             .make_exec(&json!({ "AttachStdout": true, "AttachStderr": true, "Tty": tty, "Cmd": command }));
-        let mut patience = Patience::new(order.allowed(run), Some(&run.interrupts));
+        let mut patience = Patience::new(entrypoint.allowed(run), Some(&run.interrupts));
         let before = clock::thread_cpu();
         let spawned = clock::now();
         let (output, status, returned) =
-            visit(&self.api.address(), &self.container, &make, tty, order.reading(), &mut patience)
+            visit(&self.api.address(), &self.container, &make, tty, entrypoint.reading(), &mut patience)
                 .map_err(|abort| taking(abort, clock::now().since(spawned)))?;
         let client = Nanos(clock::thread_cpu().0 - before.0);
         let ended = ended((spawned, returned), status, output, terminal, &make)?;
-        let entered = self.draft.entered(&make.shown, &ended, terminal, order)?;
+        let entered = self.draft.entered(&make.shown, &ended, terminal, entrypoint)?;
         Ok(Entered { cpu: Cpu { client, ..Cpu::default() }, ..entered })
     }
 

@@ -14,7 +14,7 @@ use crate::outcome::{Abort, Failure};
 use crate::resource::Found;
 use crate::subject::container::{Draft, Entered, First, Span, Verbs, nothing_runs};
 use crate::subject::limits::Limits;
-use crate::subject::{Order, Spec};
+use crate::subject::{Entrypoint, Spec};
 
 /// How often containerd is asked whether it has noticed the end of a program.
 const LOOKS: usize = 100;
@@ -44,7 +44,7 @@ impl OfContainerd<'_> {
     /// A verb that makes the container.
     fn make(&self, verb: &[&str]) -> Result<Span, Abort> {
         let Draft { run, name, .. } = &self.draft;
-        let words = self.containerd.making(verb, run, name, self.draft.order());
+        let words = self.containerd.making(verb, run, name, self.draft.entrypoint());
         self.draft.carry_out(&self.containerd.ctr, &words)
     }
 
@@ -88,10 +88,10 @@ impl Verbs for OfContainerd<'_> {
         Ok(span)
     }
 
-    fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
+    fn exec(&mut self, entrypoint: Entrypoint<'_>) -> Result<Entered, Abort> {
         self.entries += 1;
         let id = format!("entry-{}", self.entries);
-        self.draft.enter(&self.containerd.ctr, &["tasks", "exec", "--exec-id", &id], order, Terminal::No)
+        self.draft.enter(&self.containerd.ctr, &["tasks", "exec", "--exec-id", &id], entrypoint, Terminal::No)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {

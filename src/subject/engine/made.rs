@@ -6,45 +6,47 @@ use super::{Engine, OUR_IMAGES, RUN_LABEL};
 use crate::outcome::{Abort, Failure};
 use crate::resource::{Found, Held};
 use crate::subject::RunContext;
-use crate::subject::resources::{Joint, Made, Offer, Wish, layered, load_image, of_subject};
+use crate::subject::resources::{
+    Attachment, Object, ObjectKind, ObjectSpec, layered, load_image, of_subject,
+};
 
 impl Engine {
-    pub(super) fn make_for(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
-        let offer = wish.offer();
-        let image = match wish {
-            Wish::Image(executable, layers) => Some(layered(executable, layers, run)),
-            Wish::Network | Wish::Volume => None,
+    pub(super) fn make_for(&self, asked: ObjectSpec<'_>, run: &RunContext) -> Result<Held<Object>, Abort> {
+        let object = asked.kind();
+        let image = match asked {
+            ObjectSpec::Image(executable, layers) => Some(layered(executable, layers, run)),
+            ObjectSpec::Network | ObjectSpec::Volume => None,
         };
         let name = image.as_ref().map_or_else(|| run.next_name(), |image| image.reference.clone());
-        let record = of_subject(offer.kind(), &self.about.spec, &name);
-        run.owner.make(offer.kind(), record, || {
+        let record = of_subject(object.resource(), &self.about.spec, &name);
+        run.owner.make(object.resource(), record, || {
             match &image {
                 Some(image) => {
                     load_image(image, &self.about.spec, run, |archive| self.load(archive, LOADING_LARGE))?
                 }
                 None => {
                     let [run, state] = &Engine::labels(run);
-                    self.client.ask(&[offer.name(), "create", run, state, &name])?;
+                    self.client.ask(&[object.name(), "create", run, state, &name])?;
                 }
             }
-            Ok(match offer {
-                Offer::Network => Made::Network(Joint::new(name.clone(), None)),
-                Offer::Volume | Offer::Image => Made::Named(name.clone()),
+            Ok(match object {
+                ObjectKind::Network => Object::Network(Attachment::new(name.clone(), None)),
+                ObjectKind::Volume | ObjectKind::Image => Object::Named(name.clone()),
             })
         })
     }
 
-    pub(super) fn unmake_of(&self, offer: Offer, name: &str, run: &str) -> Result<Found, Failure> {
+    pub(super) fn unmake_of(&self, object: ObjectKind, name: &str, run: &str) -> Result<Found, Failure> {
         let label = format!("label={RUN_LABEL}={run}");
-        let list = match offer {
-            Offer::Network | Offer::Volume => {
-                &[offer.name(), "ls", "--filter", &label, "--format", "{{.Name}}"][..]
+        let list = match object {
+            ObjectKind::Network | ObjectKind::Volume => {
+                &[object.name(), "ls", "--filter", &label, "--format", "{{.Name}}"][..]
             }
-            Offer::Image => &OUR_IMAGES,
+            ObjectKind::Image => &OUR_IMAGES,
         };
         if self.client.insist(list)?.lines().all(|line| line != name) {
             return Ok(Found::No);
         }
-        super::removed(&self.client, &[offer.name(), "rm", name])
+        super::removed(&self.client, &[object.name(), "rm", name])
     }
 }

@@ -7,7 +7,7 @@ use super::super::client::Terminal;
 use super::Engine;
 use crate::outcome::{Abort, Failure};
 use crate::resource::Found;
-use crate::subject::Order;
+use crate::subject::Entrypoint;
 use crate::subject::container::{Draft, Entered, Published, Span, Verbs};
 
 /// A container of an engine.
@@ -27,7 +27,7 @@ impl Verbs for OfEngine<'_> {
         let Draft { run, name, .. } = &self.draft;
         let goes = self.draft.request.may_go && !self.engine.keeps();
         let verb: &[&str] = if goes { &["create", "--rm"] } else { &["create"] };
-        let arguments = self.engine.making_arguments(verb, run, name, self.draft.order());
+        let arguments = self.engine.making_arguments(verb, run, name, self.draft.entrypoint());
         self.draft.carry_out(&self.engine.client, &arguments)
     }
 
@@ -35,10 +35,10 @@ impl Verbs for OfEngine<'_> {
         self.verb("start")
     }
 
-    fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
+    fn exec(&mut self, entrypoint: Entrypoint<'_>) -> Result<Entered, Abort> {
         let terminal = self.engine.terminal();
         let verb = if terminal == Terminal::Yes { &["exec", "--tty"][..] } else { &["exec"] };
-        self.draft.enter(&self.engine.client, verb, order, terminal)
+        self.draft.enter(&self.engine.client, verb, entrypoint, terminal)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
@@ -57,7 +57,7 @@ impl Verbs for OfEngine<'_> {
     }
 
     fn ports(&mut self) -> Result<Vec<Published>, Failure> {
-        if self.draft.order().ports(&self.engine.about.spec).is_empty() {
+        if self.draft.entrypoint().ports(&self.engine.about.spec).is_empty() {
             return Ok(Vec::new());
         }
         Ok(self.engine.client.ask(&["port", &self.draft.name])?.lines().filter_map(published).collect())

@@ -11,7 +11,7 @@ use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::PROBE;
 use crate::resource::Found;
 use crate::subject::container::{Draft, Entered, Span, Verbs, nothing_runs};
-use crate::subject::{Cpu, Joint, Order};
+use crate::subject::{Attachment, Cpu, Entrypoint};
 use crate::sys::clock;
 use crate::sys::container::{Entrance, LaunchError, Made, Prepared, Running};
 use crate::sys::spawn::Unfinished;
@@ -41,9 +41,9 @@ pub(super) fn unfinished(why: Unfinished) -> Abort {
 impl<'a> OfFloor<'a> {
     /// What is prepared before the first verb.
     pub fn new(floor: &Floor, draft: Draft<'a>) -> Result<OfFloor<'a>, Failure> {
-        let mut prepared = floor.container(draft.run, &draft.directory, draft.order())?;
-        let joint = draft.request.network.as_ref();
-        if let Some(namespace) = joint.map(Joint::namespace).transpose()?.flatten() {
+        let mut prepared = floor.container(draft.run, &draft.directory, draft.entrypoint())?;
+        let attachment = draft.request.network.as_ref();
+        if let Some(namespace) = attachment.map(Attachment::namespace).transpose()?.flatten() {
             prepared.join(namespace);
         }
         Ok(OfFloor { draft, prepared, made: None, running: None, entrances: Vec::new() })
@@ -79,20 +79,20 @@ impl Verbs for OfFloor<'_> {
         Ok(span)
     }
 
-    fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
-        let at = self.entrance(order.words(self.draft.expected.detail()))?;
+    fn exec(&mut self, entrypoint: Entrypoint<'_>) -> Result<Entered, Abort> {
+        let at = self.entrance(entrypoint.words(self.draft.expected.detail()))?;
         let (Some(made), Some(running)) = (&self.made, &self.running) else {
             return Err(nothing_runs().into());
         };
         let run = self.draft.run;
         let (_, entrance) = &mut self.entrances[at];
-        let reading = order.reading();
+        let reading = entrypoint.reading();
         let before = clock::thread_cpu();
         let child = self.prepared.enter(made, running.child.pid, entrance).map_err(refused)?;
         let child = child.read(reading);
-        let ended = child.wait(order.allowed(run), Some(&run.interrupts)).map_err(unfinished)?;
+        let ended = child.wait(entrypoint.allowed(run), Some(&run.interrupts)).map_err(unfinished)?;
         let client = Nanos(clock::thread_cpu().0 - before.0);
-        let entered = self.draft.entered("the probe that entered", &ended, Terminal::No, order)?;
+        let entered = self.draft.entered("the probe that entered", &ended, Terminal::No, entrypoint)?;
         Ok(Entered { cpu: Cpu { client, ..Cpu::default() }, ..entered })
     }
 

@@ -6,7 +6,7 @@ use super::super::client::Terminal;
 use super::{Bundle, Oci};
 use crate::outcome::{Abort, Failure};
 use crate::resource::Found;
-use crate::subject::Order;
+use crate::subject::Entrypoint;
 use crate::subject::container::{Draft, Entered, First, Span, Verbs, nothing_runs};
 use crate::subject::roots::Fresh;
 
@@ -35,11 +35,11 @@ impl Verbs for OfRuntime<'_> {
         self.draft.carry_out(&self.oci.client, &["start", &self.draft.name])
     }
 
-    fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
+    fn exec(&mut self, entrypoint: Entrypoint<'_>) -> Result<Entered, Abort> {
         // runc takes it from the container's configuration, crun only from its own option.
         let own =
             if self.oci.about.spec.name == "crun" { &["exec", "--no-new-privs"][..] } else { &["exec"] };
-        self.draft.enter(&self.oci.client, own, order, Terminal::No)
+        self.draft.enter(&self.oci.client, own, entrypoint, Terminal::No)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {

@@ -16,7 +16,7 @@ use crate::verdict::{Kind, lost_too_many};
 
 /// What the user wants to see.
 #[derive(Debug, Clone, Default)]
-pub struct Wish {
+pub struct Selection {
     /// `EXPERIMENT.METRIC`; by default the first decisive metric of each experiment.
     pub metrics: Vec<String>,
     /// Labels of subjects; all by default.
@@ -54,27 +54,29 @@ pub enum Problem {
 }
 
 /// The histories of these runs, one for each host.
-pub fn of(runs: &[Run<'_>], wish: &Wish) -> Result<Vec<History>, Problem> {
+pub fn of(runs: &[Run<'_>], wanted: &Selection) -> Result<Vec<History>, Problem> {
     let mut notices = Vec::new();
     let mut runs = compare::each_once(runs, &mut notices);
     runs.sort_by_key(|run| &run.recorded.environment.started);
-    if let Some(tag) = &wish.by {
+    if let Some(tag) = &wanted.by {
         runs = by_tag(runs, tag, &mut notices)?;
     }
     if runs.len() < 2 {
         return Err(Problem::OneRun);
     }
-    let metrics = metrics(&runs, wish)?;
-    check_subjects(&runs, wish)?;
-    let groups = in_groups(runs, |run| machine(run, wish));
-    let series: Vec<_> = groups.iter().map(|(_, group)| series(group, &metrics, wish)).collect();
+    let metrics = metrics(&runs, wanted)?;
+    check_subjects(&runs, wanted)?;
+    let groups = in_groups(runs, |run| machine(run, wanted));
+    let series: Vec<_> = groups.iter().map(|(_, group)| series(group, &metrics, wanted)).collect();
     let tested = series.iter().flatten().filter(|one| is_shared(one)).count();
     if tested == 0 {
         return Err(Problem::NothingShared);
     }
     let level = Alpha::shared_by(tested);
     let all = groups.into_iter().zip(series);
-    Ok(all.map(|((machine, runs), own)| history(machine, &runs, own, wish, level, notices.clone())).collect())
+    Ok(all
+        .map(|((machine, runs), own)| history(machine, &runs, own, wanted, level, notices.clone()))
+        .collect())
 }
 
 /// The runs that have a tag: those with the same value together, values in order of first appearance.
@@ -91,8 +93,8 @@ fn by_tag<'a>(runs: Vec<Run<'a>>, tag: &str, notices: &mut Vec<String>) -> Resul
 }
 
 /// What a history is about: the host, its processor, and the number of CPUs.
-fn machine(run: &Run<'_>, wish: &Wish) -> String {
-    if wish.across_hosts {
+fn machine(run: &Run<'_>, wanted: &Selection) -> String {
+    if wanted.across_hosts {
         return "all hosts".to_owned();
     }
     let environment = &run.recorded.environment;
@@ -103,11 +105,11 @@ fn machine(run: &Run<'_>, wish: &Wish) -> String {
 }
 
 /// The metrics asked for, as experiments and indices.
-fn metrics(runs: &[Run<'_>], wish: &Wish) -> Result<Vec<(&'static Experiment, usize)>, Problem> {
+fn metrics(runs: &[Run<'_>], wanted: &Selection) -> Result<Vec<(&'static Experiment, usize)>, Problem> {
     let measured: BTreeSet<&'static str> =
         runs.iter().flat_map(|run| &run.recorded.plan.cells).map(|cell| cell.experiment).collect();
     let all: Vec<_> = measured.iter().filter_map(|name| experiment::find(name)).collect();
-    if wish.metrics.is_empty() {
+    if wanted.metrics.is_empty() {
         let is_decisive = |metric: &Metric| metric.weight == Weight::Verdict;
         return Ok(all
             .iter()
@@ -120,14 +122,14 @@ fn metrics(runs: &[Run<'_>], wish: &Wish) -> Result<Vec<(&'static Experiment, us
         .map(|(one, at, name)| (format!("{}.{name}", one.name), (one, at)))
         .collect();
     let unknown = |wanted: &String| Problem::NoMetric(wanted.clone(), quoted(names.keys()));
-    wish.metrics.iter().map(|wanted| names.get(wanted).copied().ok_or_else(|| unknown(wanted))).collect()
+    wanted.metrics.iter().map(|wanted| names.get(wanted).copied().ok_or_else(|| unknown(wanted))).collect()
 }
 
-fn check_subjects(runs: &[Run<'_>], wish: &Wish) -> Result<(), Problem> {
+fn check_subjects(runs: &[Run<'_>], wanted: &Selection) -> Result<(), Problem> {
     let entries = runs.iter().flat_map(|run| &run.recorded.plan.subjects);
     let known: BTreeSet<&str> =
         entries.filter(|entry| entry.twin_of.is_none()).map(|entry| entry.label.as_str()).collect();
-    match wish.subjects.iter().find(|label| !known.contains(label.as_str())) {
+    match wanted.subjects.iter().find(|label| !known.contains(label.as_str())) {
         None => Ok(()),
         Some(label) => Err(Problem::NoSubject(label.clone(), quoted(known))),
     }
@@ -135,9 +137,9 @@ fn check_subjects(runs: &[Run<'_>], wish: &Wish) -> Result<(), Problem> {
 
 /// The cells in which a run has a value, without their changes. Subjects are matched by label: the build of a
 /// runtime that `new` means in each run is what a history is about.
-fn series(runs: &[Run<'_>], metrics: &[(&'static Experiment, usize)], wish: &Wish) -> Vec<Series> {
+fn series(runs: &[Run<'_>], metrics: &[(&'static Experiment, usize)], wanted: &Selection) -> Vec<Series> {
     let cells: Vec<_> = runs.iter().map(compare::keys).collect();
-    let is_wanted = |(_, _, label): &&Key| wish.subjects.is_empty() || wish.subjects.contains(label);
+    let is_wanted = |(_, _, label): &&Key| wanted.subjects.is_empty() || wanted.subjects.contains(label);
     let keys: BTreeSet<&Key> = cells.iter().flat_map(BTreeMap::keys).filter(is_wanted).collect();
     let mut all = Vec::new();
     for key @ (name, setting, label) in keys {
@@ -187,13 +189,13 @@ fn history(
     machine: String,
     runs: &[Run<'_>],
     mut series: Vec<Series>,
-    wish: &Wish,
+    wanted: &Selection,
     level: Alpha,
     mut notices: Vec<String>,
 ) -> History {
-    let mut points: Vec<Point> = runs.iter().map(|run| point(run, wish)).collect();
+    let mut points: Vec<Point> = runs.iter().map(|run| point(run, wanted)).collect();
     // Names of runs within the same minute need seconds.
-    if wish.by.is_none() && points.windows(2).any(|pair| pair[0].name == pair[1].name) {
+    if wanted.by.is_none() && points.windows(2).any(|pair| pair[0].name == pair[1].name) {
         for point in &mut points {
             point.name = point.started.get(..19).unwrap_or(&point.started).replace('T', " ");
         }
@@ -211,7 +213,7 @@ fn history(
     series.retain(is_shared);
     let needed = stats::fewest(level);
     let groups: Vec<&str> = points.iter().map(|point| point.name.as_str()).collect();
-    let cuts = wish.by.is_some().then_some(groups.as_slice());
+    let cuts = wanted.by.is_some().then_some(groups.as_slice());
     for (index, one) in series.iter_mut().enumerate() {
         one.changes = changes(one, runs, cuts, level, index as u64);
     }
@@ -236,14 +238,14 @@ fn history(
             counted((Alpha::FIVE_PERCENT.get() / level.get()).round() as usize, "cell")
         ));
     }
-    History { machine, by: wish.by.clone(), points, series, level, needed, notices }
+    History { machine, by: wanted.by.clone(), points, series, level, needed, notices }
 }
 
-fn point(run: &Run<'_>, wish: &Wish) -> Point {
+fn point(run: &Run<'_>, wanted: &Selection) -> Point {
     let environment = &run.recorded.environment;
     let started = environment.started.clone();
     let minute = started.get(..16).map_or(started.clone(), |text| text.replace('T', " "));
-    let tag = wish.by.as_ref().and_then(|tag| environment.tags.get(tag)).cloned();
+    let tag = wanted.by.as_ref().and_then(|tag| environment.tags.get(tag)).cloned();
     Point {
         name: tag.unwrap_or(minute),
         run: run.recorded.run.clone(),

@@ -11,7 +11,7 @@
 mod build;
 mod machine;
 
-pub use build::{Problem, Wish, of};
+pub use build::{Problem, Selection, of};
 
 use serde::Serialize;
 
