@@ -194,6 +194,10 @@ fn describe_experiment(text: &mut String, about: &Experiment) {
         let values: Vec<_> = key.values.iter().map(|value| format!("`{value}`")).collect();
         row(text, &[&format!("`{}`", key.name), &values.join(", "), key.meaning]);
     }
+    for one in about.controls {
+        let (key, value, control) = (one.key, one.value, one.control);
+        write!(text, "\nWithin each subject, `{key}={value}` is compared with `{key}={control}`.\n").unwrap();
+    }
     text.push_str("\n| metric | unit | verdict | what lies inside |\n| --- | --- | --- | --- |\n");
     for metric in about.metrics {
         row(text, &[&format!("`{}`", metric.name), metric.unit.name(), &verdict(metric), metric.meaning]);

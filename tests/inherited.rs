@@ -100,7 +100,7 @@ fn no_cause_is_named_where_a_limit_differs_too() {
         return;
     }
     let (run, report, relation) = two_cruns(&Dunnage::new(), "ulimit -n 512; umask 027");
-    assert_eq!(relation, Relation::KeyAndMore("bin".into()), "{report}");
+    assert_eq!(relation, Relation::KeyAndMore { key: "bin".into() }, "{report}");
     let limits = |label: &str| {
         let entry = run.plan.subjects.iter().find(|one| one.label == label).unwrap();
         entry.inherited["ulimit nofile"].clone()
@@ -122,7 +122,7 @@ fn the_cause_is_named_where_only_the_program_is_another() {
         return;
     }
     let (_, report, relation) = two_cruns(&Dunnage::new(), "true");
-    assert_eq!(relation, Relation::OneKey("bin".into()), "{report}");
+    assert_eq!(relation, Relation::OneKey { key: "bin".into() }, "{report}");
     assert!(report.stdout.contains("One thing differs"), "{report}");
     assert!(!report.stdout.contains("no cause is named, since"), "{report}");
 }
@@ -195,16 +195,20 @@ fn a_private_daemon_gets_the_limits_of_the_users_or_both_are_named() {
     };
     let arguments = "run start -s docker -s docker:userns=remap --rounds 1 --set prestate=primed -o DIR";
     let (users, private, relation, said) = run(dunnage.run(arguments));
-    assert_eq!((&private, relation), (&users, Relation::OneKey("userns".into())), "{said}");
+    assert_eq!((&private, relation), (&users, Relation::OneKey { key: "userns".into() }), "{said}");
     // From a shell with a low limit.
     let low = format!("prlimit --nofile=1024:1024 {}", env!("CARGO_BIN_EXE_dunnage"));
     let (again, private, relation, said) = run(dunnage.through(&low, arguments));
     assert_eq!(again, users, "{said}");
     if may_be_raised() {
-        assert_eq!((private, relation), (users, Relation::OneKey("userns".into())), "{said}");
+        assert_eq!((private, relation), (users, Relation::OneKey { key: "userns".into() }), "{said}");
         return;
     }
-    assert_eq!((private.as_str(), relation), ("1024", Relation::KeyAndMore("userns".into())), "{said}");
+    assert_eq!(
+        (private.as_str(), relation),
+        ("1024", Relation::KeyAndMore { key: "userns".into() }),
+        "{said}"
+    );
     let named = format!("ulimit nofile 1024 where the user's daemon has {users}");
     assert!(said.contains(&named), "{said}");
 }

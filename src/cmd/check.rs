@@ -69,7 +69,7 @@ pub fn run(selection: &Selection) -> Result<i32> {
 /// The pairs that were asked to differ in one key and also inherit something else.
 fn inherited_besides(plan: &Plan) -> Vec<String> {
     let told = plan.comparisons.iter().filter_map(|one| match &one.relation {
-        Relation::KeyAndMore(key) => {
+        Relation::KeyAndMore { key } => {
             let [one, other] = [one.subject, one.against].map(|index| &plan.subjects[index]);
             let more = shown(&differences(key, &one.inherited, &other.inherited));
             Some(format!("`{}` and `{}` not only in {key}: {more}", one.label, other.label))

@@ -16,7 +16,7 @@ use crate::exit::{self, usage};
 use crate::plan::{Factor, MOST_PRECISE_ROUNDS, PILOT_ROUNDS, PRECISE_TIME, Plan, Relation, Rounds};
 use crate::plan_file;
 use crate::record::{self, Present};
-use crate::report::text::{clean, confidence, in_shell, listed, percent};
+use crate::report::text::{clean, confidence, in_brackets, in_shell, listed, percent};
 use crate::session::{Found, Leftovers};
 use crate::subject::by_cause;
 use crate::units::{Nanos, counted};
@@ -109,9 +109,12 @@ fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], look
         let each = if one.asked == 1 { "" } else { " each" };
         let of = if plan.verdicts.len() > 1 { format!(" of {}", one.experiment) } else { String::new() };
         let asked = counted(one.asked, "verdict");
+        let own = plan.comparisons.iter().filter(|other| other.experiment == one.experiment);
+        let settings = listed(distinct(own.filter_map(|one| controlled(&one.relation))), ", ");
+        let settings = in_brackets(&settings).replacen('(', "(also ", 1);
         line(
             "comparisons",
-            format!("{asked}{of} at {level}{each}, plus {} of twins as controls", one.controls),
+            format!("{asked}{of} at {level}{each}{settings}, plus {} of twins as controls", one.controls),
         );
     }
     for one in &plan.predictions {
@@ -202,15 +205,26 @@ fn in_short(asked: &Asked, plan: &Plan) -> String {
     format!("{least}{} in {}: {verdicts}", counted(plan.rounds, "round"), plan.predicted())
 }
 
+/// Two settings that are compared: `place=volume against root`.
+fn controlled(relation: &Relation) -> Option<String> {
+    match relation {
+        Relation::OneSetting { key, value, control } => Some(format!("{key}={value} against {control}")),
+        _ => None,
+    }
+}
+
 /// What is compared, and the order of the first round.
 fn at_length(plan: &Plan) -> Vec<Block> {
     let label = |index: usize| &plan.subjects[index].label;
     // Most experiments compare the same pairs.
     let told = plan.comparisons.iter().map(|one| (one.subject, one.against, &one.relation));
     let pairs = distinct(told).into_iter().map(|(subject, against, relation)| {
+        if let Some(settings) = controlled(relation) {
+            return format!("`{}` and itself: {settings}", label(subject));
+        }
         let why = match relation {
-            Relation::OneKey(key) => format!("differ only in {key}"),
-            Relation::KeyAndMore(key) => {
+            Relation::OneKey { key } => format!("differ only in {key}"),
+            Relation::KeyAndMore { key } => {
                 let [one, other] = [subject, against].map(|index| &plan.subjects[index].inherited);
                 format!("differ in {key} and {}", shown(&differences(key, one, other)))
             }

@@ -15,7 +15,7 @@ use crate::cli::Selection;
 use crate::exit::{nothing, usage};
 use crate::experiment::{self, Experiment, Setting, SettingKey};
 use crate::measure;
-use crate::plan::{self, Chosen, Entry, Ladder, Plan, Relation, Request, Rounds};
+use crate::plan::{self, Chosen, Comparison, Entry, Ladder, Plan, Relation, Request, Rounds};
 use crate::plan_file::{self, Length, PlanFile, Typed, Variants};
 use crate::report::text::listed;
 use crate::session::{self, Found, Leftovers, Session, Trial, Wanted};
@@ -393,9 +393,8 @@ pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
             let lacking = lacking.map(|(experiment, label, why)| format!("{experiment} of `{label}`: {why}"));
             return Err(nothing(format!("nothing can be measured: {}", listed(lacking, "; "))));
         }
-        if matches!(asked.request.rounds, Rounds::Precise(_))
-            && plan.comparisons.iter().all(|one| one.relation == Relation::Twin)
-        {
+        let is_other = |one: &Comparison| one.relation == Relation::Twin || one.relation.is_of_settings();
+        if matches!(asked.request.rounds, Rounds::Precise(_)) && plan.comparisons.iter().all(is_other) {
             let text = "`--precision` applies to differences from the baseline, and this run has none\n\nhint: set the number of rounds with `--rounds`";
             return Err(usage(text));
         }

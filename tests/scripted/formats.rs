@@ -137,6 +137,7 @@ fn report_json() {
         "start -s a=fake:time=1ms,noise=10 -s b=fake:time=1.3ms,noise=10 --precision 20% --set prestate=idle -o DIR/precise",
         "start -s a=fake -s b=fake --rounds 3 -o DIR/few",
         "dns -s a=fake --rounds 3 -o DIR/dns",
+        "disk -s a=fake --rounds 3 -o DIR/disk",
     ] {
         let ran = dunnage.run(&format!("run {arguments} --seed 7 --no-html"));
         assert!([0, 6].contains(&ran.code), "{ran}");
@@ -144,7 +145,7 @@ fn report_json() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripted/import/hyperfine-1.15.json");
     let ran = dunnage.run(&format!("import {file} -o DIR/imported"));
     assert_eq!(ran.code, 0, "{ran}");
-    for run in ["spikes", "precise", "few", "dns", "imported"] {
+    for run in ["spikes", "precise", "few", "dns", "disk", "imported"] {
         written.push(json(&dunnage, &format!("report DIR/{run} --format json --reference --job 2s")));
     }
     let free = ["tags", "machine", "unavailable"];
@@ -162,14 +163,16 @@ fn run_directory() {
     for arguments in [
         "run start -s a=fake:noise=1 -s b=fake:fail=3 -s crun:bin=/nowhere --seed 7 --rounds 12 --tag k=v --no-html -o DIR/some",
         "run start -s a=fake:time=1ms,noise=10 -s b=fake:time=1.3ms,noise=10 --precision 20% --seed 7 --no-html -o DIR/precise",
+        "run disk -s a=fake --seed 7 --rounds 3 --no-html -o DIR/settings",
         &format!("import {file} -o DIR/imported"),
     ] {
         let ran = dunnage.run(arguments);
         assert!([0, 6].contains(&ran.code), "{ran}");
     }
-    let mut written = Vec::new();
+    let read = |run: &str, name: &str| fs::read_to_string(dunnage.directory().join(run).join(name)).unwrap();
+    let mut written = vec![serde_json::from_str(&read("settings", "plan.json")).unwrap()];
     for run in ["some", "precise", "imported"] {
-        let read = |name: &str| fs::read_to_string(dunnage.directory().join(run).join(name)).unwrap();
+        let read = |name: &str| read(run, name);
         for text in [&read("env.json"), &read("plan.json")]
             .into_iter()
             .map(String::as_str)

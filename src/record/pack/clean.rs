@@ -166,8 +166,12 @@ fn clean_plan(mut plan: Plan, labels: Labels, words: &mut Words) -> Plan {
         factor.name = own(&name, words);
     }
     for comparison in &mut plan.comparisons {
-        if let Relation::OneKey(key) | Relation::KeyAndMore(key) = &mut comparison.relation {
-            *key = own(key, words);
+        match &mut comparison.relation {
+            Relation::OneKey { key } | Relation::KeyAndMore { key } => *key = own(key, words),
+            Relation::OneSetting { key, value, control } => {
+                [key, value, control].into_iter().for_each(|text| *text = own(text, words));
+            }
+            _ => {}
         }
     }
     for fixed in &mut plan.margins {

@@ -30,13 +30,13 @@ pub fn vocabulary() -> String {
 
 /// Names of fields in the files of a run and in the manifest of a pack.
 const FIELDS: &str = "absolute against allowed_ns artefacts asked at available_memory baseline begin busy bytes \
-    capped cell cells class command comparisons components containers controls cost counters cpu_pressure \
+    capped cell cells class command comparisons components containers control controls cost counters cpu_pressure \
     distributions disturbed issues dunnage end evidence experiment factorial factors facts failed file files \
     filter format frequency given host inherited io_pressure key label labels ladder launch_ns layer levels load looks machine \
     margins mechanism metric missing name no_cpu_accounting notes offers only_in order origin path pilot_rounds \
     position precision predecessor predicted predictions probe profile quotas reason relation relative removed role \
     round rounds rule run runtime seed series setting sha256 skipped stamps started steal step stop subject subjects \
-    tags timer took treatment twin_of unavailable unknown_ns variant_of verdicts version warmups words";
+    tags timer took treatment twin_of unavailable unknown_ns value variant_of verdicts version warmups words";
 
 /// Names of facts, stamps and counters, and words that the program writes.
 const SAID: &str = "aligned all architecture as attached backend bare batches began bind blocks boot_time burst burst_periods burst_time bursts_done \
@@ -120,7 +120,8 @@ mod tests {
             variant_of: Some("crun".into()),
             inherited: [("key".to_owned(), "value".to_owned())].into(),
         };
-        let relation = Relation::OneKey("net".into());
+        let relation =
+            Relation::OneSetting { key: "key".into(), value: "value".into(), control: "control".into() };
         Plan {
             seed: 1,
             rounds: 1,

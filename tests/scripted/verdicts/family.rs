@@ -1,7 +1,7 @@
 //! All verdicts of an experiment together keep their level.
 
 use dunnage::experiment::Weight;
-use dunnage::plan::{self, Entry, Layer, Precision, Request, Role};
+use dunnage::plan::{self, Comparison, Entry, Layer, Precision, Request, Role};
 use dunnage::record::Recorded;
 use dunnage::stats::Rng;
 use dunnage::subject::Need;
@@ -12,32 +12,39 @@ use crate::scripted::planted::{entry, recorded, request};
 /// A run of two experiments in which every subject is the same under another name, and all values are
 /// independent.
 fn of_the_same(seed: u64, rounds: usize) -> Recorded {
+    independent(vec!["start", "exec"], seed, rounds)
+}
+
+/// The same of these experiments; every setting is the same too.
+fn independent(experiments: Vec<&'static str>, seed: u64, rounds: usize) -> Recorded {
     let same =
         |name: &str| Entry { offers: Need::ALL.to_vec(), ..entry(&format!("{name}=fake"), Layer::Engine) };
     let subjects = ["a", "b", "c", "d"].map(same).to_vec();
     let chosen = vec![("prestate".into(), vec!["idle".into()])];
-    let plan = plan::make(Request { chosen, seed, ..request(vec!["start", "exec"], subjects, rounds) });
+    let plan = plan::make(Request { chosen, seed, ..request(experiments, subjects, rounds) });
     let mut rng = Rng::for_stream(seed, 0);
     let mut column = || (0..rounds).map(|_| 0.02 * (0.1 * rng.standard_normal()).exp()).collect();
     let values = |cell: usize| plan.metrics(&plan.cells[cell]).iter().map(|_| column()).collect();
     recorded(plan.clone(), values)
 }
 
+/// The comparisons of an experiment in which something differs.
+fn alarms(run: &Recorded, experiment: &str) -> Vec<Comparison> {
+    let differs = |finding: &Finding| {
+        let comparison = &run.plan.comparisons[finding.comparison];
+        let metric = &run.plan.metrics(&run.plan.cells[finding.cell])[finding.metric];
+        let interval = finding.difference.and_then(|one| one.interval);
+        let is_alarm = comparison.experiment == experiment
+            && metric.weight == Weight::Verdict
+            && interval.is_some_and(|interval| !interval.contains(0.0));
+        is_alarm.then(|| comparison.clone())
+    };
+    analyse(run).findings.iter().filter_map(differs).collect()
+}
+
 /// Whether anything differs in `start` and in `exec`, in comparisons of this kind.
 fn alarmed(run: &Recorded, role: Role) -> [bool; 2] {
-    let findings = analyse(run).findings;
-    ["start", "exec"].map(|experiment| {
-        let differs = |finding: &Finding| {
-            let comparison = &run.plan.comparisons[finding.comparison];
-            let metric = &run.plan.metrics(&run.plan.cells[finding.cell])[finding.metric];
-            let interval = finding.difference.and_then(|one| one.interval);
-            comparison.experiment == experiment
-                && comparison.relation.role() == role
-                && metric.weight == Weight::Verdict
-                && interval.is_some_and(|interval| !interval.contains(0.0))
-        };
-        findings.iter().any(differs)
-    })
+    ["start", "exec"].map(|name| alarms(run, name).iter().any(|one| one.relation.role() == role))
 }
 
 /// The run after this many rounds.
@@ -92,4 +99,30 @@ fn each_family_keeps_its_level_whatever_else_is_in_the_run() {
             assert!((1..=MOST).contains(&count), "{role:?} of experiment {place}: {count} of {RUNS}");
         }
     }
+}
+
+/// Settings and subjects are one family: all of it keeps the level, as above, and settings take their share of it.
+#[test]
+fn settings_keep_the_level_together_with_the_subjects() {
+    const RUNS: u64 = 300;
+    const MOST: usize = 28;
+    // As many rounds as the level needs, so that it is nearly used up.
+    const ROUNDS: usize = 10;
+    let (mut any, mut of_settings, mut of_subjects) = (0usize, 0usize, 0usize);
+    for seed in 0..RUNS {
+        let run = independent(vec!["net-latency"], 3000 + seed, ROUNDS);
+        let own = &run.plan.verdicts[0];
+        // Six pairs of subjects on each of three paths, and the published path of each of four against its bridge.
+        assert_eq!((own.asked, run.plan.without_verdicts()), (6 * 3 + 4, Vec::new()));
+        let mut asked = alarms(&run, "net-latency");
+        asked.retain(|one| one.relation.role() == Role::Asked);
+        let has =
+            |is_of_settings: bool| asked.iter().any(|one| one.relation.is_of_settings() == is_of_settings);
+        any += usize::from(!asked.is_empty());
+        of_settings += usize::from(has(true));
+        of_subjects += usize::from(has(false));
+    }
+    println!("{any} alarms of {RUNS}: {of_settings} of settings, {of_subjects} of subjects");
+    assert!((1..=MOST).contains(&any), "{any} of {RUNS}");
+    assert!(of_settings > 0 && of_subjects > of_settings, "{of_settings} and {of_subjects} of {RUNS}");
 }

@@ -6,6 +6,7 @@ mod failures;
 mod family;
 mod predictions;
 mod sentences;
+mod settings;
 mod suspects;
 mod warnings;
 
@@ -169,5 +170,5 @@ fn the_kernels_share_is_that_of_the_floor_that_does_as_the_runtime() {
 #[test]
 fn comparisons_with_a_cause_differ_in_one_thing() {
     let run = ladder();
-    assert!(run.plan.comparisons.iter().all(|one| !matches!(one.relation, Relation::OneKey(_))));
+    assert!(run.plan.comparisons.iter().all(|one| !matches!(one.relation, Relation::OneKey { .. })));
 }

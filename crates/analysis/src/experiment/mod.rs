@@ -26,7 +26,7 @@ pub use question::{
     Concern, Event, Experiment, Metric, MetricFacts, QUIET, Replicates, Scope, Shown, Variation, Varied,
     Weight, chosen_settings, parse_setting, settings_of,
 };
-pub use setting::{Setting, SettingKey, settings};
+pub use setting::{Controlled, Setting, SettingKey, settings};
 
 /// All experiments that users see.
 pub static ALL: &[&Experiment] = &[

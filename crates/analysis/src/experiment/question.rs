@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::setting::{Setting, SettingKey, extended, pairs_in, settings};
+use super::setting::{Controlled, Setting, SettingKey, extended, pairs_in, settings};
 use crate::outcome::Sample;
 use crate::stats::{Margin, tail};
 use crate::subject::Need;
@@ -293,6 +293,8 @@ pub struct Experiment {
     /// Keys that are in a setting only if the user chose values with an option, since they affect more than
     /// what is measured. Otherwise the first value holds and is not written down.
     pub guarded: &'static [SettingKey],
+    /// The settings that it compares with a control.
+    pub controls: &'static [Controlled],
     /// The metric that is a launch without any work: no container can be shorter than the quickest process.
     pub empty_launch: Option<&'static str>,
     /// Metrics that are a difference of two launches: noise alone makes single values negative, so only their
@@ -361,6 +363,7 @@ impl Experiment {
             metrics,
             keys: &[],
             guarded: &[],
+            controls: &[],
             empty_launch: match needs {
                 Need::Launch | Need::Exec => Some("returned"),
                 _ => None,

@@ -17,6 +17,12 @@ impl Setting {
         self.0.iter().find(|(own, _)| *own == key).map(|(_, value)| *value)
     }
 
+    /// The same with another value of this key.
+    pub fn with(&self, key: &str, value: &'static str) -> Setting {
+        let one = |&(own, old): &(&'static str, &'static str)| (own, if own == key { value } else { old });
+        Setting(self.0.iter().map(one).collect())
+    }
+
     /// The text that follows a name: ` (key=value)`, or nothing if there are no keys.
     pub fn in_brackets(&self) -> String {
         if self.0.is_empty() { String::new() } else { format!(" ({self})") }
@@ -145,6 +151,17 @@ impl SettingKey {
             None => interned(value),
         })
     }
+}
+
+/// A value of a key that is compared, in the same rounds and with everything else alike, with another one: the control.
+#[derive(Debug)]
+pub struct Controlled {
+    /// The key.
+    pub key: &'static str,
+    /// The value in question.
+    pub value: &'static str,
+    /// The control's.
+    pub control: &'static str,
 }
 
 /// The same text for the rest of the program's life: settings are copied into every cell, and users give few

@@ -1,7 +1,7 @@
 //! The plan of a run that was already measured and is known only by its samples: the cells as they were, and
 //! the comparisons that a plan would have fixed beforehand.
 
-use super::{ALLOWED, Ladder, Layer, Plan, comparisons, margins, pairs, parts};
+use super::{ALLOWED, Ladder, Layer, Plan, margins, pairs, parts};
 use crate::experiment::{self, Experiment};
 use crate::subject::Spec;
 
@@ -23,13 +23,10 @@ pub fn in_blocks(measured: Plan) -> Plan {
     Plan { baseline, margins: margins(&experiments(&measured), Vec::new()), allowed: ALLOWED, ..measured }
 }
 
-/// The same for samples that belong together in rounds: subjects are compared.
+/// The same for samples that belong together in rounds: subjects and settings are compared.
 pub fn in_rounds(measured: Plan) -> Plan {
     let mut plan = in_blocks(measured);
-    for experiment in experiments(&plan).into_iter().filter(|one| one.decides()) {
-        let members = plan.members_of(experiment.name);
-        plan.comparisons.extend(comparisons(experiment.name, &plan.subjects, &members));
-    }
+    plan.compare(&experiments(&plan));
     plan.verdicts = plan.count_verdicts();
     plan
 }

@@ -7,6 +7,7 @@ pub mod factors;
 mod pairs;
 mod parts;
 pub mod prediction;
+mod relation;
 mod rounds;
 #[cfg(test)]
 mod tests;
@@ -18,71 +19,12 @@ use serde::{Deserialize, Serialize};
 pub use self::cells::{Cell, Entry, Ladder};
 pub use self::factors::{Factor, Factorial};
 pub use self::prediction::Prediction;
+pub use self::relation::{Comparison, Relation, Role};
 use crate::experiment::{self, Experiment, ExperimentName, Metric, MetricFacts, Setting, SettingKey, Weight};
 use crate::stats::{Alpha, Margin};
 pub use crate::subject::Layer;
 use crate::units::{self, Nanos};
 use parts::{baseline_among, members};
-
-/// Why two subjects are compared.
-#[derive(
-    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr,
-)]
-#[serde(tag = "relation", content = "key", rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum Relation {
-    /// The second is the baseline of the run.
-    Baseline,
-    /// Both are the same, so the difference is noise.
-    Twin,
-    /// Both belong to one layer and one ladder, and the user chose at most one difference, which may bring
-    /// others with it: another engine as installed.
-    #[serde(rename = "one choice")]
-    #[strum(serialize = "one choice")]
-    Choice,
-    /// The first is one step above the second: what the step adds.
-    Step,
-    /// They differ in this one thing, so it can be named as a cause.
-    #[serde(rename = "one key")]
-    #[strum(serialize = "one key")]
-    OneKey(String),
-    /// The user chose this one thing, but what their containers inherit is not the same either, so no cause can be named.
-    #[serde(rename = "one key and more")]
-    #[strum(serialize = "one key and more")]
-    KeyAndMore(String),
-    /// The user predicted how they compare.
-    Predicted,
-    /// Several things differ, and a reader asked to see both: nothing is decided.
-    #[serde(skip_deserializing)]
-    Several,
-}
-
-impl Relation {
-    /// The word used in files.
-    pub fn name(&self) -> &'static str {
-        self.into()
-    }
-
-    /// The purpose of such a comparison.
-    pub fn role(&self) -> Role {
-        match self {
-            Relation::Twin => Role::Control,
-            Relation::Several => Role::Described,
-            _ => Role::Asked,
-        }
-    }
-}
-
-/// What a comparison is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// One of the verdicts of its experiment.
-    Asked,
-    /// A check of the instrument, at a level that the controls of its experiment share.
-    Control,
-    /// Shown with its interval only.
-    Described,
-}
 
 /// The number of verdicts of an experiment. Each kind holds together at 95 %, independently of the rest of
 /// the run.
@@ -95,21 +37,6 @@ pub struct Verdicts {
     pub asked: usize,
     /// Controls: twins × settings × decisive metrics.
     pub controls: usize,
-}
-
-/// Two subjects that will be compared in every setting of an experiment, in every decisive metric.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Comparison {
-    /// The experiment's name.
-    #[serde(deserialize_with = "experiment::read_name")]
-    pub experiment: ExperimentName,
-    /// The subject's index.
-    pub subject: usize,
-    /// The index of the subject that it is compared with.
-    pub against: usize,
-    /// Why.
-    #[serde(flatten)]
-    pub relation: Relation,
 }
 
 /// What a run will do. `record::plan_file` describes its file.
@@ -252,16 +179,11 @@ pub fn make(request: Request) -> Plan {
         if own.iter().any(|cell| chosen.contains(&cell.setting)) { own } else { Vec::new() }
     };
     let cells = experiments.iter().flat_map(cells_of).collect();
-    let deciding = experiments.iter().filter(|experiment| experiment.decides());
-    let comparisons: Vec<_> = deciding
-        .flat_map(|experiment| comparisons(experiment.name, &subjects, &members(experiment, &subjects)))
-        .collect();
     let mut plan = Plan {
         seed: request.seed,
         warmups: 1,
         subjects,
         cells,
-        comparisons,
         baseline,
         margins: margins(&experiments, request.margins),
         allowed: request.allowed,
@@ -270,6 +192,7 @@ pub fn make(request: Request) -> Plan {
         unknown: request.trial.or(experiments.iter().find_map(|one| one.unknown)).unwrap_or_default(),
         ..Plan::default()
     };
+    plan.compare(&experiments);
     let predicted = prediction::comparisons_wanted(&plan);
     plan.comparisons.extend(predicted);
     plan.verdicts = plan.count_verdicts();
@@ -299,25 +222,13 @@ impl Plan {
         self.cells.iter().position(fits)
     }
 
-    /// Each comparison with its cells, in every setting.
-    pub fn compared(&self) -> impl Iterator<Item = (usize, usize, usize)> {
-        let cells = |(index, one): (usize, &Comparison)| {
-            let is_its = |cell: &Cell| cell.subject == one.subject && cell.experiment == one.experiment;
-            let own = self.cells.iter().enumerate().filter(|(_, cell)| is_its(cell));
-            let against = |cell: &Cell| self.cell_of(one.experiment, &cell.setting, one.against);
-            own.filter_map(|(at, cell)| Some((index, at, against(cell)?))).collect::<Vec<_>>()
-        };
-        self.comparisons.iter().enumerate().flat_map(cells)
-    }
-
-    /// The number of verdicts of each experiment: each comparison gives one for every setting in which both
-    /// subjects have a cell, and every decisive metric.
+    /// The number of verdicts of each experiment: each comparison gives one for every setting that it is about and
+    /// in which its subject has a cell, and every decisive metric.
     pub fn count_verdicts(&self) -> Vec<Verdicts> {
         let decisive =
             |cell: &Cell| self.metrics(cell).iter().filter(|metric| metric.weight == Weight::Verdict).count();
         let of = |one: &Comparison| {
-            let is_its = |cell: &&Cell| cell.subject == one.subject && cell.experiment == one.experiment;
-            self.cells.iter().filter(is_its).map(decisive).sum::<usize>()
+            self.cells.iter().filter(|cell| one.is_about(cell)).map(decisive).sum::<usize>()
         };
         let in_role = |experiment: &str, role: Role| {
             let own = self.comparisons.iter().filter(|one| one.experiment == experiment);
@@ -388,13 +299,6 @@ impl Plan {
     pub fn metrics(&self, cell: &Cell) -> &'static [Metric] {
         cell.asks().metrics
     }
-}
-
-/// The comparisons of an experiment in which these subjects take part.
-fn comparisons(experiment: ExperimentName, subjects: &[Entry], members: &[usize]) -> Vec<Comparison> {
-    let pairs = pairs::of(subjects, members, baseline_among(subjects, members)).into_iter();
-    let comparison = |(subject, against, relation)| Comparison { experiment, subject, against, relation };
-    pairs.map(comparison).collect()
 }
 
 /// The margins of all metrics: the user's if there is one, otherwise the program's.

@@ -1,14 +1,52 @@
-//! Which subjects are compared with which, and why. A cause can only be named if exactly one thing
+//! Which subjects are compared with which, and which settings, and why. A cause can only be named if exactly one thing
 //! differs; everything else is compared as installed.
 
 use std::collections::BTreeSet;
 
-use super::{Entry, Ladder, Layer, Relation};
+use super::{Comparison, Entry, Ladder, Layer, Plan, Relation};
+use crate::experiment::{Controlled, Experiment};
 use crate::subject::inherited::differences;
 use crate::subject::{Key, Spec, kinds};
 
+impl Plan {
+    /// Adds the comparisons of these experiments: of the subjects that have cells in them, and of their settings.
+    pub(super) fn compare(&mut self, experiments: &[&'static Experiment]) {
+        for experiment in experiments.iter().filter(|one| one.decides()) {
+            let own = [self.between_subjects(experiment), self.between_settings(experiment)].concat();
+            self.comparisons.extend(own);
+        }
+    }
+
+    fn between_subjects(&self, experiment: &Experiment) -> Vec<Comparison> {
+        let (members, baseline) = (self.members_of(experiment.name), self.baseline_of(experiment.name));
+        let experiment = experiment.name;
+        let pairs = pairs(&self.subjects, &members, baseline).into_iter();
+        pairs
+            .map(|(subject, against, relation)| Comparison { experiment, subject, against, relation })
+            .collect()
+    }
+
+    /// The settings that have a control, for every subject with cells in both.
+    fn between_settings(&self, experiment: &Experiment) -> Vec<Comparison> {
+        let members = self.members_of(experiment.name).into_iter();
+        let members: Vec<usize> = members.filter(|member| self.is_original(*member)).collect();
+        let all = experiment.controls.iter().flat_map(|one| members.iter().map(move |member| (one, *member)));
+        let comparison = |(one, member): (&Controlled, usize)| Comparison {
+            experiment: experiment.name,
+            subject: member,
+            against: member,
+            relation: Relation::OneSetting {
+                key: one.key.to_owned(),
+                value: one.value.to_owned(),
+                control: one.control.to_owned(),
+            },
+        };
+        all.map(comparison).filter(|one| !self.cells_of(one).is_empty()).collect()
+    }
+}
+
 /// The pairs of members to compare, and why; each pair once, with its strongest reason.
-pub fn of(subjects: &[Entry], members: &[usize], baseline: usize) -> Vec<(usize, usize, Relation)> {
+fn pairs(subjects: &[Entry], members: &[usize], baseline: usize) -> Vec<(usize, usize, Relation)> {
     let mut pairs = Vec::new();
     for &index in members {
         let entry = &subjects[index];
@@ -76,7 +114,7 @@ fn choices_between(one: &Spec, other: &Spec) -> usize {
 fn in_one_key(one: &Entry, other: &Entry) -> Option<Relation> {
     let key = only_difference(one, other)?;
     let is_all = differences(&key, &one.inherited, &other.inherited).is_empty();
-    Some(if is_all { Relation::OneKey(key) } else { Relation::KeyAndMore(key) })
+    Some(if is_all { Relation::OneKey { key } } else { Relation::KeyAndMore { key } })
 }
 
 /// The one key, runtime, engine or build in which two subjects of a layer differ. The values in force

@@ -117,7 +117,7 @@ fn the_baseline_and_one_subject_of_each_layer_have_a_twin() {
 #[test]
 fn causes_are_named_only_where_one_thing_differs() {
     let plan = plan(Rounds::Fixed(3));
-    let one = |key: &str| Some(Relation::OneKey(key.into()));
+    let one = |key: &str| Some(Relation::OneKey { key: key.into() });
     assert_eq!(relation_of(&plan, "docker+crun", "docker"), one("runtime"));
     assert_eq!(
         relation_of(&plan, "podman:log=none,net=none", "docker+crun:log=none,net=none"),
@@ -144,13 +144,13 @@ fn no_cause_is_named_where_something_inherited_differs_too() {
         relation_of(&plan, one.0, other.0).unwrap()
     };
     let remap = "docker:userns=remap";
-    assert_eq!(relation((remap, "1024"), ("docker", "20000")), Relation::KeyAndMore("userns".into()));
+    assert_eq!(relation((remap, "1024"), ("docker", "20000")), Relation::KeyAndMore { key: "userns".into() });
     // Near it: equal limits, limits that are the question, and a run that does not know them.
-    assert_eq!(relation((remap, "20000"), ("docker", "20000")), Relation::OneKey("userns".into()));
+    assert_eq!(relation((remap, "20000"), ("docker", "20000")), Relation::OneKey { key: "userns".into() });
     let asked = ("docker:ulimit=1024", "1024");
-    assert_eq!(relation(asked, ("docker", "20000")), Relation::OneKey("ulimit".into()));
-    assert_eq!(relation((remap, "1024"), ("docker", "")), Relation::OneKey("userns".into()));
-    assert_eq!(Relation::KeyAndMore("userns".into()).role(), Role::Asked);
+    assert_eq!(relation(asked, ("docker", "20000")), Relation::OneKey { key: "ulimit".into() });
+    assert_eq!(relation((remap, "1024"), ("docker", "")), Relation::OneKey { key: "userns".into() });
+    assert_eq!(Relation::KeyAndMore { key: "userns".into() }.role(), Role::Asked);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn what_is_in_force_decides_and_not_what_was_typed() {
         let plan = make(Request { subjects: vec![bare, lower, upper], ..request(Rounds::Fixed(3)) });
         relation_of(&plan, &one, &other)
     };
-    let one = |key: &str| Some(Relation::OneKey(key.into()));
+    let one = |key: &str| Some(Relation::OneKey { key: key.into() });
     let docker = |keys: &str| entry(&format!("docker{keys}"), Layer::Engine, AsInstalled, Some("runc"));
     let podman = |keys: &str| entry(&format!("podman{keys}"), Layer::Engine, Equalised, Some("runc"));
     assert_eq!(relation(docker(":log=none,seccomp=default"), docker(":log=none")), Some(Relation::Choice));
@@ -219,6 +219,49 @@ fn every_verdict_counts_in_the_family_of_its_experiment_and_twins_in_one_of_thei
     assert_eq!(both.alpha("start"), alone.alpha("start"));
     let needed = both.verdicts.iter().map(|one| min_rounds(Alpha::shared_by(one.asked))).max().unwrap();
     assert_eq!(both.rounds_for_verdicts(), needed + SPARE_ROUNDS);
+}
+
+/// A setting with a control is compared with it within each subject that has both, in the family of its experiment.
+#[test]
+fn settings_are_compared_with_their_controls_within_a_subject() {
+    let subjects = || {
+        let offers = |name: &str| if name == "floor" { vec![] } else { vec![Need::Volumes] };
+        let more = |entry: Entry| Entry { offers: [entry.offers, offers(&entry.label)].concat(), ..entry };
+        let named = ["bare", "floor", "docker"]
+            .map(|name| ladder().into_iter().find(|entry| entry.label == name).expect("it is on the ladder"));
+        let kept = entry("docker:rm=false", Layer::Engine, Ladder::AsInstalled, Some("runc"));
+        let kept = Entry { variant_of: Some("docker".into()), ..kept };
+        named.into_iter().chain([kept]).map(more).collect::<Vec<_>>()
+    };
+    let chosen = |places: &[&str]| {
+        let places = places.iter().map(|place| (*place).to_owned()).collect();
+        let (experiments, chosen) = (vec!["disk"], vec![("place".to_owned(), places)]);
+        make(Request { experiments, chosen, subjects: subjects(), ..request(Rounds::Fixed(3)) })
+    };
+    let of_settings = |plan: &Plan| -> Vec<(String, String, String)> {
+        let own = plan.compared().filter(|(one, ..)| plan.comparisons[*one].relation.is_of_settings());
+        let place = |cell: usize| plan.cells[cell].setting.get("place").unwrap().to_owned();
+        own.map(|(_, cell, against)| {
+            assert_eq!(plan.entry(cell), plan.entry(against));
+            (plan.entry(cell).label.clone(), place(cell), place(against))
+        })
+        .collect()
+    };
+    let both = chosen(&["bind", "root", "volume"]);
+    let of = |label: &str| (label.to_owned(), "volume".to_owned(), "root".to_owned());
+    // The floor has no volumes; twins watch the instrument, and variants show the effect of their key alone.
+    assert_eq!(of_settings(&both), [of("bare"), of("docker")]);
+    let between_subjects = Plan {
+        comparisons: both.comparisons.iter().filter(|one| !one.relation.is_of_settings()).cloned().collect(),
+        ..both.clone()
+    };
+    let asked = |plan: &Plan| plan.count_verdicts()[0].asked;
+    // Each gives a verdict in every decisive metric.
+    assert_eq!(asked(&both) - asked(&between_subjects), 2 * 5);
+    assert_eq!(both.verdicts, both.count_verdicts());
+    for without in [&["bind", "volume"][..], &["root"]] {
+        assert_eq!(of_settings(&chosen(without)), [], "{without:?}");
+    }
 }
 
 /// The subjects of a machine with everything installed: not a promise but a figure to read, and to notice

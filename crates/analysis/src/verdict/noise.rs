@@ -19,10 +19,11 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Whether it is for the metric and setting of a finding, and for one of these layers.
+    /// Whether it is for the metric and a setting of a finding, and for one of these layers.
     pub(super) fn is_beside(&self, plan: &Plan, finding: &Finding, layers: &[Layer]) -> bool {
+        let is_in_its_setting = |cell: &usize| plan.cells[self.cell].is_beside(&plan.cells[*cell]);
         self.metric == finding.metric
-            && plan.cells[self.cell].is_beside(&plan.cells[finding.cell])
+            && [finding.cell, finding.against].iter().any(is_in_its_setting)
             && layers.contains(&plan.entry(self.cell).layer)
     }
 }

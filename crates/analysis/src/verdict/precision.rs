@@ -29,8 +29,8 @@ type Asked = (usize, usize, usize);
 fn asked(plan: &Plan) -> Vec<Asked> {
     let asked = plan.compared().filter(|&(index, ..)| {
         let comparison = &plan.comparisons[index];
-        let is_control = comparison.relation == Relation::Twin;
-        !is_control && comparison.against == plan.baseline_of(comparison.experiment)
+        let is_other = comparison.relation == Relation::Twin || comparison.relation.is_of_settings();
+        !is_other && comparison.against == plan.baseline_of(comparison.experiment)
     });
     let decisive = |(_, cell, against): (usize, usize, usize)| {
         let metrics = plan.metrics(&plan.cells[cell]).iter().enumerate();

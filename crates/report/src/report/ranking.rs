@@ -68,6 +68,7 @@ fn decided(
     let is_more_better = experiment.metrics[metric].better == Better::More;
     let setting = &experiment.settings[setting].text;
     let findings = experiment.comparisons.iter().map(|told| &told.finding);
+    let findings = findings.filter(|one| !one.about.relation.is_of_settings());
     for finding in findings.filter(|one| one.metric == metric && one.about.setting == *setting) {
         let Some(subject) = index(&finding.about.subject) else { continue };
         let against = index(&finding.about.against);

@@ -9,7 +9,7 @@ use crate::report::text::{clean, estimated, in_brackets, listed, percent, with_i
 use crate::stats::{Goal, NewRun};
 use crate::subject::inherited::{differences, shown};
 use crate::units::{Better, Unit, counted};
-use crate::verdict::{Finding, HOPELESS, Verdict};
+use crate::verdict::{About, Finding, HOPELESS, Verdict};
 
 /// The values of a setting that others of the experiment do not share; all of them if there is no other setting.
 pub(super) fn setting_values(plan: &Plan, experiment: &str, setting: &Setting) -> String {
@@ -26,12 +26,15 @@ pub(super) fn phrase(plan: &Plan, comparison: usize) -> String {
     let comparison = &plan.comparisons[comparison];
     let (subject, against) = (&plan.subjects[comparison.subject], &plan.subjects[comparison.against]);
     clean(&match &comparison.relation {
-        Relation::OneKey(key) => one_key(key, subject, against),
+        Relation::OneKey { key } => one_key(key, subject, against),
+        Relation::OneSetting { key, value, control } => {
+            format!("{}: {key}={value} instead of {control}", subject.label)
+        }
         Relation::Step => {
             let keys = common_keys(subject, against);
             format!("the step from {} to {}{keys}{}", short(against), short(subject), also(subject, against))
         }
-        Relation::KeyAndMore(key) => {
+        Relation::KeyAndMore { key } => {
             format!("{} against {}{}", subject.label, against.label, besides(key, subject, against))
         }
         Relation::Baseline | Relation::Predicted | Relation::Several | Relation::Choice => {
@@ -54,9 +57,19 @@ fn also(subject: &Entry, against: &Entry) -> String {
     if more.is_empty() { String::new() } else { format!(", which also differ in {}", shown(&more)) }
 }
 
+/// Both sides of a finding by name.
+pub(super) fn sides(about: &About) -> [String; 2] {
+    match &about.relation {
+        Relation::OneSetting { key, value, control } => {
+            [format!("{} with {key}={value}", about.subject), format!("{key}={control}")]
+        }
+        _ => [about.subject.clone(), about.against.clone()],
+    }
+}
+
 /// Both subjects of a comparison that names no cause, and how they are configured.
 fn by_name(relation: &Relation, subject: &Entry, against: &Entry) -> [String; 3] {
-    if let Relation::KeyAndMore(key) = relation {
+    if let Relation::KeyAndMore { key } = relation {
         return [subject.label.clone(), against.label.clone(), besides(key, subject, against)];
     }
     if *relation != Relation::Choice {
@@ -75,7 +88,8 @@ fn by_name(relation: &Relation, subject: &Entry, against: &Entry) -> [String; 3]
 pub(super) fn claim(plan: &Plan, finding: &Finding) -> String {
     use Relation::{Baseline, Choice, KeyAndMore, Predicted, Several};
     let comparison = &plan.comparisons[finding.comparison];
-    let is_by_name = matches!(comparison.relation, Baseline | Predicted | Several | Choice | KeyAndMore(_));
+    let is_by_name =
+        matches!(comparison.relation, Baseline | Predicted | Several | Choice | KeyAndMore { .. });
     if !is_by_name || !matches!(finding.verdict, Verdict::More | Verdict::Less) {
         return format!("{} {}", phrase(plan, finding.comparison), predicate(finding));
     }
@@ -206,8 +220,8 @@ fn predicate_than(finding: &Finding, than: &str) -> String {
         (Verdict::Less, _) if finding.about.better != Better::Less => {
             format!("has {} less{than}", mirrored())
         }
-        (Verdict::More, Relation::OneKey(_)) => format!("costs {shown}"),
-        (Verdict::Less, Relation::OneKey(_)) => format!("saves {}", mirrored()),
+        (Verdict::More, relation) if relation.names_a_cause() => format!("costs {shown}"),
+        (Verdict::Less, relation) if relation.names_a_cause() => format!("saves {}", mirrored()),
         (Verdict::More, Relation::Step) => format!("adds {shown}"),
         (Verdict::Less, Relation::Step) => format!("removes {}", mirrored()),
         (Verdict::More, _) => format!("takes {shown} more{than}"),

@@ -7,7 +7,7 @@
 //! Deliberately absent: TLS, which is computing, and connections that are made for each request, which are in
 //! `net-latency`.
 
-use super::{AROUND, PATH, REQUIRES, USUAL, inside, is_time, time};
+use super::{AROUND, CONTROLS, PATH, REQUIRES, USUAL, inside, is_time, time};
 use crate::experiment::command::{CMD, GIVEN, Wanted};
 use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
 use crate::experiment::setting::{Setting, SettingKey, fits};
@@ -321,6 +321,7 @@ pub static HTTP: Experiment = Experiment {
     refuses: |setting| Program::of(setting).err(),
     quick_values: |key| if key.name == "time" { &[QUICK] } else { key.values },
     reference: inside,
+    controls: &CONTROLS,
     together: true,
     // Four loads and the warm-up; with a program of the user's two, after it was loaded once on a few paths and on each.
     cost: |setting, _| {

@@ -5,7 +5,7 @@
 //! Deliberately absent: half round trips, and a rate: the next message is sent when the last one is back, so
 //! that this is the latency of an idle path.
 
-use super::{AROUND, PATH, REQUIRES, for_each, inside, is_time, time};
+use super::{AROUND, CONTROLS, PATH, REQUIRES, for_each, inside, is_time, time};
 use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
 use crate::experiment::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
@@ -114,6 +114,7 @@ pub static NET_LATENCY: Experiment = Experiment {
     has: |setting| is_of_streams(setting) || size(setting) <= MOST_IN_DATAGRAM,
     quick_values: |key| if key.name == "time" { &[QUICK] } else { key.values },
     reference: inside,
+    controls: &CONTROLS,
     together: true,
     cost: |setting, _| AROUND + Nanos(time(setting).0 * (CONNECTING + 1) / CONNECTING),
     ..Experiment::of(NAME, "what does a network path add to a round trip?", Need::Network, &METRICS)

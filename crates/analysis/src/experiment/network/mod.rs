@@ -7,7 +7,7 @@ pub mod latency;
 pub mod tables;
 pub mod throughput;
 
-use super::setting::{Setting, SettingKey, fits};
+use super::setting::{Controlled, Setting, SettingKey, fits};
 use crate::outcome::Sample;
 use crate::subject::spec::parse_duration;
 use crate::subject::{Need, Path};
@@ -63,9 +63,11 @@ fn inside(setting: &Setting) -> Option<Setting> {
 
 /// The same exchange on another path.
 fn on(setting: &Setting, path: Path) -> Setting {
-    let pairs = setting.0.iter();
-    Setting(pairs.map(|(key, value)| (*key, if *key == "path" { path.name() } else { *value })).collect())
+    setting.with("path", path.name())
 }
+
+/// Behind a published port is the same address, so the difference is that of translation or of a proxy.
+static CONTROLS: [Controlled; 1] = [Controlled { key: "path", value: "published", control: "bridge" }];
 
 /// CPU time for each exchange, in seconds.
 fn for_each(sample: &Sample, counter: &str) -> Option<f64> {
@@ -90,5 +92,7 @@ mod tests {
             }
         }
         assert!(PATH.take("outside").is_err());
+        let [one] = &CONTROLS;
+        assert!([one.value, one.control].iter().all(|path| USUAL.contains(path)));
     }
 }

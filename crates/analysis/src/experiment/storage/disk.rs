@@ -8,7 +8,7 @@
 use super::class::{Class, Seen};
 use super::{AROUND, is_size, of_a_gigabyte};
 use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
-use crate::experiment::setting::{Setting, SettingKey, fits};
+use crate::experiment::setting::{Controlled, Setting, SettingKey, fits};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
@@ -204,6 +204,7 @@ pub const DURABLE: [&str; 4] = ["write_gb", "fsync", "random_write", "write_rate
 pub static DISK: Experiment = Experiment {
     keys: &KEYS,
     requires: &[("place", VOLUME, Need::Volumes)],
+    controls: &[Controlled { key: "place", value: VOLUME, control: ROOT }],
     event: Event::Works,
     scope: Scope::Few,
     varies: &[Variation::of("rm", &["false"]).only(Varied::Engines)],

@@ -174,14 +174,7 @@ pub static LAYERS: Experiment = Experiment {
         "at" => &[FIRST, BIND],
         _ => key.values,
     },
-    reference: |setting| {
-        let mount = |(key, value): (&'static str, &'static str)| match key {
-            "layers" => (key, NO_LAYERS),
-            "at" => (key, BIND),
-            _ => (key, value),
-        };
-        (at(setting) != BIND).then(|| Setting(setting.0.iter().copied().map(mount).collect()))
-    },
+    reference: |setting| (at(setting) != BIND).then(|| setting.with("layers", NO_LAYERS).with("at", BIND)),
     // Files of about three sizes are copied or written, and of two are read.
     cost: |setting, launch| AROUND + Nanos(2 * launch.0 + 4 * size(setting) as i64),
     class: |_, sample, facts, metric| DURABLE.contains(&metric).then(|| class(sample, facts).word()),

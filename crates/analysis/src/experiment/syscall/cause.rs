@@ -102,7 +102,7 @@ fn others(plan: &Plan, cell: usize) -> Vec<(String, String, usize)> {
     let own = &plan.cells[cell];
     let compared = plan.comparisons.iter().filter(|one| one.experiment == own.experiment);
     let other = |comparison: &crate::plan::Comparison| {
-        let Relation::OneKey(key) = &comparison.relation else { return None };
+        let Relation::OneKey { key } = &comparison.relation else { return None };
         let other = match own.subject {
             subject if subject == comparison.against => comparison.subject,
             subject if subject == comparison.subject => comparison.against,

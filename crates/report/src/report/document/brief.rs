@@ -349,7 +349,7 @@ fn answers(report: &Report, experiment: &Experiment, has_table: bool) -> Vec<(us
         Topic::Choice if is_choice(one) => 0,
         Topic::Cost if !has_one_answer => 0,
         Topic::Cost if !has_table => 1,
-        Topic::Threshold => 1,
+        Topic::Threshold | Topic::Setting => 1,
         Topic::Open => 2,
         Topic::Difference => 3,
         Topic::Choice if choices(true).any(|part| covers(one, part)) => 0,

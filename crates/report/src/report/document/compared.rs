@@ -223,7 +223,7 @@ pub(super) fn floor_shares(experiment: &Experiment, setting: usize) -> Option<Bl
         let is_saved = |told: &&Told| {
             let about = &told.finding.about;
             let of_this = (&about.subject, &about.setting) == (label, &setting.text);
-            of_this && about.relation == Relation::OneKey("cgroup".into()) && told.finding.metric == 0
+            of_this && about.relation == Relation::OneKey { key: "cgroup".into() } && told.finding.metric == 0
         };
         let saved = experiment
             .comparisons
@@ -305,12 +305,12 @@ fn is_told(finding: &Finding) -> bool {
 /// The comparisons of pairs in these metrics, by what they can show.
 pub(super) fn pairs(experiment: &Experiment, is_wanted: fn(usize) -> bool) -> Vec<Table> {
     let groups: [(&str, Belongs); 4] = [
-        ("One thing differs: its cost or saving", |why| matches!(why, Relation::OneKey(_))),
+        ("One thing differs: its cost or saving", Relation::names_a_cause),
         ("Each step to the next layer", |why| *why == Relation::Step),
         ("Several things differ, so no cause is named", |why| {
             matches!(
                 why,
-                Relation::Choice | Relation::KeyAndMore(_) | Relation::Predicted | Relation::Several
+                Relation::Choice | Relation::KeyAndMore { .. } | Relation::Predicted | Relation::Several
             )
         }),
         ("Undecided against the baseline", |why| *why == Relation::Baseline),

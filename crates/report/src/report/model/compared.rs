@@ -55,7 +55,8 @@ impl Compared<'_> {
         let baseline = self.run.plan.baseline_of(self.name);
         // The plan keeps one of several reasons to compare a pair; here only the baseline counts.
         let fits = |finding: &&Finding| {
-            finding.cell == cell && self.run.plan.comparisons[finding.comparison].against == baseline
+            let comparison = &self.run.plan.comparisons[finding.comparison];
+            finding.cell == cell && comparison.against == baseline && !comparison.relation.is_of_settings()
         };
         let found: Vec<_> = self.analysis.findings.iter().filter(fits).collect();
         let of_metric = |metric| found.iter().find(|finding| finding.metric == metric);
@@ -92,9 +93,9 @@ fn told(plan: &Plan, finding: &Finding) -> Told {
 /// Comparisons with a cause first, then steps, then the rest.
 fn rank(relation: &Relation) -> usize {
     match relation {
-        Relation::OneKey(_) => 0,
+        Relation::OneKey { .. } | Relation::OneSetting { .. } => 0,
         Relation::Step => 1,
-        Relation::Choice | Relation::KeyAndMore(_) => 2,
+        Relation::Choice | Relation::KeyAndMore { .. } => 2,
         Relation::Baseline => 3,
         Relation::Predicted => 4,
         Relation::Several => 5,

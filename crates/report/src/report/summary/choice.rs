@@ -63,7 +63,7 @@ impl<'a> One<'a> {
             let entry = &self.plan.subjects[subject];
             entry.layer == layer && entry.ladder == ladder
         };
-        let inside = self.such(|finding| self.ends(finding).into_iter().all(stands));
+        let inside = self.between_subjects(|finding| self.ends(finding).into_iter().all(stands));
         let mut all: Vec<Choice<'_>> = Vec::new();
         for setting in distinct(inside.iter().map(|finding| self.setting_of(finding))) {
             let own = inside.iter().copied().filter(|finding| self.setting_of(finding) == setting);
@@ -161,12 +161,12 @@ impl<'a> One<'a> {
     ) -> Vec<Beats<'a>> {
         let baseline = self.plan.baseline_of(self.name);
         let from_it = |subject: usize| {
-            let fits = |finding: &&&Finding| {
+            let found = self.between_subjects(|finding| {
                 self.ends(finding) == [subject, baseline]
                     && finding.metric == 0
                     && self.setting_of(finding) == setting
-            };
-            let finding = self.findings.iter().find(fits)?;
+            });
+            let finding = *found.first()?;
             Some((subject, Decided::of(finding)?, finding.matters?))
         };
         let is_compared = |one: usize, other: usize| {

@@ -23,8 +23,12 @@ impl<'a> One<'a> {
             let side = |shares: &FailureShares| usize::from(shares.cells[1] == cell);
             let others = own.iter().map(|(_, shares, _)| {
                 let other = 1 - side(shares);
-                let label = self.label(self.plan.cells[shares.cells[other]].subject);
-                format!("{label} ({} of {})", shares.failed[other], shares.rounds)
+                let cell = &self.plan.cells[shares.cells[other]];
+                // Of two settings of a subject, the other one has to be named too.
+                let is_same = cell.subject == self.plan.cells[shares.cells[1 - other]].subject;
+                let setting = if is_same { self.in_setting(&cell.setting) } else { String::new() };
+                let label = self.label(cell.subject);
+                format!("{label}{setting} ({} of {})", shares.failed[other], shares.rounds)
             });
             let others = joined(&others.collect::<Vec<_>>(), "and");
             let (_, first, finding) = own[0];

@@ -55,6 +55,8 @@ pub enum Topic {
     Choice,
     /// How much two subjects differ.
     Difference,
+    /// How much a setting differs from its control.
+    Setting,
     /// How bad it can get.
     Risk,
     /// What is undecided.
@@ -187,10 +189,15 @@ impl<'a> One<'a> {
         self.findings.iter().copied().filter(|finding| fits(finding)).collect()
     }
 
+    /// Those of them that compare subjects.
+    fn between_subjects(&self, fits: impl Fn(&Finding) -> bool) -> Vec<&'a Finding> {
+        self.such(|finding| !finding.about.relation.is_of_settings() && fits(finding))
+    }
+
     /// The findings that compare a layer with the baseline.
     fn against_baseline(&self, layer: Layer) -> Vec<&'a Finding> {
         let baseline = self.plan.baseline_of(self.name);
-        self.such(|finding| {
+        self.between_subjects(|finding| {
             let comparison = self.comparison(finding);
             comparison.against == baseline && self.layer(comparison.subject) == layer
         })
@@ -218,7 +225,7 @@ impl<'a> One<'a> {
 
     /// The values of a setting, if there are several settings.
     fn values(&self, setting: &Setting) -> Option<String> {
-        (self.has_settings && !setting.0.is_empty()).then(|| setting_values(self.plan, self.name, setting))
+        Some(setting_values(self.plan, self.name, setting)).filter(|one| self.has_settings && !one.is_empty())
     }
 
     /// The same in brackets.
@@ -235,15 +242,17 @@ impl<'a> One<'a> {
         }
     }
 
-    /// Pairs that differ in one thing, and pairs in the layer of the baseline: how much each differs, by setting. In
-    /// experiments with many metrics, those without a difference that matters are listed by name alone.
+    /// Pairs that differ in one thing, settings with a control, and pairs in the layer of the baseline: how much each
+    /// differs, by setting. In experiments with many metrics, those without a difference that matters are listed by name
+    /// alone.
     fn pairs(&self) -> Vec<Sentence> {
         let baseline = self.plan.baseline_of(self.name);
         let is_told = |finding: &&&Finding| {
             let comparison = self.comparison(finding);
             let is_beside = comparison.against == baseline
                 && self.layer(comparison.subject) == self.layer(comparison.against);
-            is_beside || matches!(comparison.relation, Relation::OneKey(_) | Relation::KeyAndMore(_))
+            let relation = &comparison.relation;
+            is_beside || relation.names_a_cause() || matches!(relation, Relation::KeyAndMore { .. })
         };
         let decided = self.findings.iter().filter(is_told).filter_map(|finding| Decided::of(finding));
         let decided: Vec<Decided<'_>> = decided.collect();
@@ -252,7 +261,8 @@ impl<'a> One<'a> {
                 true => String::new(),
                 false => format!(" in `{}`", one.finding.about.metric),
             };
-            format!("{metric}{}", self.in_setting(self.setting_of(one.finding)))
+            let setting = one.finding.about.relation.shared(self.setting_of(one.finding));
+            format!("{metric}{}", self.in_setting(&setting))
         };
         let of_pair = |comparison: usize| {
             let own = decided.iter().copied().filter(|one| one.finding.comparison == comparison);
@@ -281,7 +291,9 @@ impl<'a> One<'a> {
                     format!("{} makes no difference that matters in {same}", phrase(self.plan, comparison))
                 }
             };
-            self.sentence(Topic::Difference, text, findings(&own))
+            let is_of_settings = self.plan.comparisons[comparison].relation.is_of_settings();
+            let topic = if is_of_settings { Topic::Setting } else { Topic::Difference };
+            self.sentence(topic, text, findings(&own))
         };
         distinct(decided.iter().map(|one| one.finding.comparison)).into_iter().map(of_pair).collect()
     }

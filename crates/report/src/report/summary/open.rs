@@ -4,9 +4,10 @@ use super::{Decided, One, Sentence, Topic, a, is_hidden, is_open};
 use crate::experiment::Event;
 use crate::plan::Layer;
 use crate::report::text::{in_brackets, joined, percent};
+use crate::report::words::sides;
 use crate::stats::Estimate;
 use crate::units::{counted, three_digits};
-use crate::verdict::{About, Finding, HOPELESS, Verdict};
+use crate::verdict::{Finding, HOPELESS, Verdict};
 
 /// Pairs named as examples of open comparisons.
 const EXAMPLES: usize = 3;
@@ -53,7 +54,7 @@ impl<'a> One<'a> {
         let which = if few.len() == self.findings.len() {
             format!("verdicts for {}", self.name)
         } else {
-            let About { subject, against, .. } = &few[0].about;
+            let [subject, against] = sides(&few[0].about);
             let more = if few.len() > 1 { format!(" and {} more", few.len() - 1) } else { String::new() };
             format!("verdict on {subject} against {against}{more} for {}", self.name)
         };
@@ -81,9 +82,10 @@ impl<'a> One<'a> {
         let parts = |finding: &&Finding| {
             let about = &finding.about;
             let metric = (!self.event.has_one_answer()).then(|| format!("`{}`", about.metric));
-            let place: Vec<String> =
-                metric.into_iter().chain(self.values(self.setting_of(finding))).collect();
-            (about.subject.clone(), about.against.clone(), in_brackets(&place.join(", ")))
+            let setting = about.relation.shared(self.setting_of(finding));
+            let place: Vec<String> = metric.into_iter().chain(self.values(&setting)).collect();
+            let [subject, against] = sides(about);
+            (subject, against, in_brackets(&place.join(", ")))
         };
         let of = format!("of {} of {}", counted(self.findings.len(), "comparison"), self.name);
         let is_are = |count: usize| if count == 1 { "is" } else { "are" };

@@ -65,6 +65,7 @@ impl<'a> One<'a> {
             let comparison = self.comparison(finding);
             let metric = plan.metrics(&plan.cells[finding.cell]).get(finding.metric)?;
             let is_meant = comparison.experiment == self.name
+                && !comparison.relation.is_of_settings()
                 && finding.metric > 0
                 && metric.weight == Weight::Verdict
                 && stands(comparison.subject)

@@ -80,9 +80,8 @@ pub fn which(setting: &Setting) -> &'static str {
 
 /// The same names on the usual network, which does not know containers.
 fn usual(setting: &Setting) -> Option<Setting> {
-    let of = |(key, value): &(_, _)| (*key, if *key == "network" { DEFAULT } else { *value });
     let has = is_user_defined(setting) && which(setting) != CONTAINER;
-    has.then(|| Setting(setting.0.iter().map(of).collect()))
+    has.then(|| setting.with("network", DEFAULT))
 }
 
 /// The experiment `dns`.
