@@ -109,17 +109,13 @@ pub(super) fn concluded(
         return Err(Failure::new(FailureClass::Treatment, reason).into());
     }
     call.expected.check(&message.inside, &run.host)?;
-    let mut treatment = run.treatment(&message.inside);
-    treatment.extend(call.expected.mapping_found(&message.inside));
-    treatment.extend(call.expected.storage_found(&message.inside));
-    treatment.extend(call.expected.confinement_found(&message.inside));
     Ok(Launch {
         parts: Vec::new(),
         spawned,
         returned,
         gone: gone.at,
         look: gone.look,
-        treatment,
+        treatment: run.treatment(call.expected, &message.inside),
         message,
         cpu,
     })

@@ -302,6 +302,12 @@ impl<'a> Container<'a> {
         }
     }
 
+    /// What was found inside once it was ready, as recorded.
+    pub fn treatment(&mut self) -> Result<Vec<(&'static str, String)>, Abort> {
+        let inside = self.ready()?.inside.clone();
+        Ok(self.run.treatment(&self.expected, &inside))
+    }
+
     /// Sends an order that takes this long without waiting; [`Container::answer`] waits.
     pub fn send(&mut self, order: impl Into<orders::Order>, takes: Nanos) -> Result<(), Abort> {
         let Some(Service::Ready { channel, orders, .. }) = &mut self.service else {
@@ -511,9 +517,7 @@ impl Draft<'_> {
         order: Entrypoint<'_>,
     ) -> Result<Entered, Failure> {
         let message = client::message_in(shown, ended, terminal, order)?;
-        let mut treatment = self.run.treatment(&message.inside);
-        treatment.extend(self.expected.storage_found(&message.inside));
-        treatment.extend(self.expected.confinement_found(&message.inside));
+        let treatment = self.run.treatment(&self.expected, &message.inside);
         let cpu = Cpu::default();
         Ok(Entered { spawned: ended.spawned, returned: ended.returned, message, treatment, cpu })
     }

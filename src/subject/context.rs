@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::{Place, Subject, treatment};
+use super::treatment::{self, Expected};
+use super::{Place, Subject};
 use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::probe::message::Inside;
 use crate::resource::{self, Held, Owner, journals};
@@ -107,11 +108,12 @@ impl RunContext {
         self.filter.get()
     }
 
-    /// The treatment of a subject as it is recorded.
-    pub fn treatment(&self, inside: &Inside) -> Vec<(&'static str, String)> {
+    /// The treatment of a subject of which this is expected, as it is recorded.
+    pub fn treatment(&self, expected: &Expected, inside: &Inside) -> Vec<(&'static str, String)> {
         let mut facts = treatment::facts(inside, &self.host);
         let is_laid_in = self.lays_in_the_probe && facts.contains(&("mnt", "private".to_owned()));
         facts.extend(is_laid_in.then(|| ("probe", "laid in".to_owned())));
+        facts.extend(expected.found(inside));
         facts
     }
 

@@ -328,7 +328,7 @@ fn launch_prepared(
         gone: gone.returned,
         look: Nanos(0),
         parts: gone.stamps,
-        treatment: [run.treatment(&message.inside), expected.confinement_found(&message.inside)].concat(),
+        treatment: run.treatment(expected, &message.inside),
         message,
         cpu,
     })

@@ -138,8 +138,8 @@ impl<'a> Lookup<'a> {
     }
 
     /// What was found inside, and the CPUs of both ends, as recorded.
-    pub fn treatment(&mut self, run: &RunContext) -> Result<Vec<(&'static str, String)>, Abort> {
-        let mut facts = run.treatment(&self.client.ready()?.inside);
+    pub fn treatment(&mut self) -> Result<Vec<(&'static str, String)>, Abort> {
+        let mut facts = self.client.treatment()?;
         facts.push(pinned(self.cpus));
         Ok(facts)
     }

@@ -395,7 +395,7 @@ impl<'a> Pair<'a> {
 
     /// What was found inside the server's container and the CPUs of both ends, as recorded.
     pub fn treatment(&mut self) -> Result<Vec<(&'static str, String)>, Abort> {
-        let mut facts = self.run.treatment(&self.server.ready()?.inside);
+        let mut facts = self.server.treatment()?;
         facts.push(pinned(self.cpus));
         Ok(facts)
     }

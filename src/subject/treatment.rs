@@ -154,19 +154,13 @@ impl Expected {
         Detail { limits: self.limits.is_some(), mounts: has_hosts_name, inherited }.word()
     }
 
-    /// The filesystem type of the root, where a storage driver is asked for: a fact of the treatment.
-    pub fn storage_found(&self, inside: &Inside) -> Option<(&'static str, String)> {
-        self.storage.and_then(|_| inside.root()).map(|(kind, _)| ("storage", kind))
-    }
-
-    /// The limits of its processes, and its CPUs, where any are asked for: facts of the treatment.
-    pub fn confinement_found(&self, inside: &Inside) -> Vec<(&'static str, String)> {
-        self.confined.found(inside.inherited.as_ref())
-    }
-
-    /// The mapping of users, where one is asked for: a fact of the treatment.
-    pub fn mapping_found(&self, inside: &Inside) -> Option<(&'static str, String)> {
-        self.user_map.as_ref().map(|_| ("user_mapping", inside.uid_map.join(",")))
+    /// What was asked for by name as it is in force, as facts of the treatment: the mapping of users, the filesystem type of
+    /// the root, the limits of processes and their CPUs.
+    pub(super) fn found(&self, inside: &Inside) -> Vec<(&'static str, String)> {
+        let mapping = self.user_map.as_ref().map(|_| ("user_mapping", inside.uid_map.join(",")));
+        let storage = self.storage.and_then(|_| inside.root()).map(|(kind, _)| ("storage", kind));
+        let confined = self.confined.found(inside.inherited.as_ref());
+        mapping.into_iter().chain(storage).chain(confined).collect()
     }
 
     /// Lists the differences, with both values; `host` is what a bare process sees.

@@ -33,7 +33,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let (answer, helpers) = lookup.names(asked, NAMES, LASTS)?;
     let queries = lookup.queries()? - before;
     is_true(&answer.done, which, queries)?;
-    let mut sample = sample_of(Vec::new(), &lookup.treatment(run)?);
+    let mut sample = sample_of(Vec::new(), &lookup.treatment()?);
     let Names { resolver, count, warm_up, took, wrong, lost, name } = answer.done;
     let counted = [("names", count), ("warm_up", warm_up), ("wrong", wrong), ("lost", lost)];
     sample.counters.extend(counted.map(|(name, value)| (name.into(), value as i64)));

@@ -204,7 +204,7 @@ impl<'a> Files<'a> {
 
     /// What was found inside, and what takes the bytes, as recorded.
     pub fn treatment(&mut self) -> Result<Vec<(&'static str, String)>, Abort> {
-        let mut facts = self.run.treatment(&self.container.ready()?.inside);
+        let mut facts = self.container.treatment()?;
         let Some(behind) = &self.behind else { return Ok(facts) };
         let durability = match behind.class {
             Class::Synced => "ordinary",

@@ -77,11 +77,10 @@ impl Taken {
         };
         let mut container = Container::create(subject, &request, run)?;
         container.start()?;
-        let inside = &container.ready()?.inside;
+        container.ready()?;
         let ready = clock::now();
         if which == "first" {
-            let mut treatment = run.treatment(inside);
-            treatment.extend(subject.about().expected.mapping_found(inside));
+            let treatment = container.treatment()?;
             self.sample =
                 Sample { counters: self.sample.counters.clone(), ..sample_of(Vec::new(), &treatment) };
             self.look(&mut container, before, run);
