@@ -2,7 +2,7 @@
 
 use super::{work_sample, worked};
 use crate::experiment::Setting;
-use crate::experiment::throttle::{AROUND, LOADS, NAME, value, window};
+use crate::experiment::throttle::{AROUND, BURSTS, NAME, value, window};
 use crate::outcome::{Abort, Sample};
 use crate::subject::spec::parse_duration;
 use crate::subject::{RunContext, Subject, Work};
@@ -30,7 +30,7 @@ fn work(setting: &Setting) -> Work {
     let nanos =
         |name| parse_duration(value(setting, name)).map_or(Nanos(0), Nanos::from_seconds).0.to_string();
     let words = vec![
-        setting.get("load").unwrap_or(LOADS[0]).to_owned(),
+        setting.get("load").unwrap_or(BURSTS).to_owned(),
         nanos("busy"),
         nanos("period"),
         value(setting, "threads").to_owned(),
