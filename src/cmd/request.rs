@@ -401,8 +401,9 @@ pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
         if !asked.quick || fits {
             return Ok((plan, left_out));
         }
-        // Without comparisons, one subject with its variants is still useful.
-        let least = if plan.comparisons.is_empty() { 1 } else { 2 };
+        // If it is compared with no other, one subject with its variants is still useful.
+        let are_two = |one: &Comparison| one.subject != one.against && plan.is_original(one.subject);
+        let least = if plan.comparisons.iter().any(are_two) { 2 } else { 1 };
         let gone = quick::leave_out(&mut entries, least);
         if gone.is_empty() {
             return Ok((plan, left_out));

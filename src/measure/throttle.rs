@@ -4,7 +4,7 @@ use dunnage_orders::work::{Load, Throttle};
 
 use super::{work_sample, worked};
 use crate::experiment::Setting;
-use crate::experiment::throttle::{AROUND, LOADS, value, window};
+use crate::experiment::throttle::{AROUND, BURSTS, value, window};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::subject::spec::parse_duration;
 use crate::subject::{RunContext, Subject, Work};
@@ -27,7 +27,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
 /// The load of a setting.
 fn work(setting: &Setting) -> Result<Work, Failure> {
     let nanos = |name| parse_duration(value(setting, name)).map_or(Nanos(0), Nanos::from_seconds);
-    let load = match setting.get("load").unwrap_or(LOADS[0]) {
+    let load = match setting.get("load").unwrap_or(BURSTS) {
         "continuous" => Load::Continuous,
         "bursts" => Load::Bursts,
         "alternating" => Load::Alternating,

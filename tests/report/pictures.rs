@@ -47,7 +47,10 @@ pub fn everything() -> Recorded {
     let plan = plan::make(Request {
         experiments: vec!["start", "primitives", "syscall", "cpu", "throttle"],
         subjects,
-        chosen: vec![("passes".into(), ["100", "200", "400"].map(str::to_owned).to_vec())],
+        chosen: vec![
+            ("passes".into(), ["100", "200", "400"].map(str::to_owned).to_vec()),
+            ("load".into(), ["bursts", "continuous"].map(str::to_owned).to_vec()),
+        ],
         seed: 7,
         rounds: Rounds::Fixed(20),
         allowed: plan::ALLOWED,

@@ -17,6 +17,7 @@ mod pack;
 mod pipeline;
 pub mod planted;
 mod prices;
+mod quotas;
 mod screens;
 mod strangers;
 mod transcripts;

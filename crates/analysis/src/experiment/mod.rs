@@ -23,8 +23,8 @@ pub mod throttle;
 use serde::de::{Deserialize, Deserializer, Error};
 
 pub use question::{
-    Concern, Event, Experiment, Metric, MetricFacts, QUIET, Replicates, Scope, Shown, Variation, Varied,
-    Weight, chosen_settings, parse_setting, settings_of,
+    Compared, Concern, Event, Experiment, Metric, MetricFacts, QUIET, Replicates, Scope, Shown, Variation,
+    Varied, Weight, chosen_settings, parse_setting, settings_of,
 };
 pub use setting::{Controlled, Setting, SettingKey, settings};
 

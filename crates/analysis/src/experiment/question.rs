@@ -239,6 +239,15 @@ pub enum Scope {
     Engines,
 }
 
+/// Which subjects an experiment compares with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compared {
+    /// Each with the baseline, with the layer below, and with those from which it was chosen apart.
+    Layers,
+    /// Only those that differ in one key: for what is the same on all others.
+    OneKey,
+}
+
 /// The event that the metrics' values belong to; it says when a difference matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
@@ -291,10 +300,12 @@ pub struct Experiment {
     /// What it varies on its own.
     pub keys: &'static [SettingKey],
     /// Keys that are in a setting only if the user chose values with an option, since they affect more than
-    /// what is measured. Otherwise the first value holds and is not written down.
+    /// what is measured, or were unwritten once. Otherwise the first value holds and is not written down.
     pub guarded: &'static [SettingKey],
     /// The settings that it compares with a control.
     pub controls: &'static [Controlled],
+    /// Which subjects it compares.
+    pub compares: Compared,
     /// The metric that is a launch without any work: no container can be shorter than the quickest process.
     pub empty_launch: Option<&'static str>,
     /// Metrics that are a difference of two launches: noise alone makes single values negative, so only their
@@ -306,9 +317,9 @@ pub struct Experiment {
     pub varies: &'static [Variation],
     /// Which subjects take part when the user names none.
     pub scope: Scope,
-    /// The exact number of rounds, without warm-up, where samples replicate within; the plan's number if
-    /// none. A number given by the user has priority.
-    pub rounds: Option<usize>,
+    /// Whether whole samples are kept next to the metrics' values: much of the replication is within them. So there is no
+    /// warm-up, and there are no more rounds than its verdicts need, unless the user gives a number.
+    pub keeps_samples: bool,
     /// The values that replicate within its samples.
     pub replicates: &'static [Replicates],
     /// Metrics that get a map of subjects and settings.
@@ -341,7 +352,7 @@ pub struct Experiment {
 
 impl Experiment {
     /// The minimum for each experiment. The rest has defaults: nothing varied, all subjects in scope,
-    /// the plan's number of rounds, one launch per sample.
+    /// every round, one launch per sample.
     pub(super) const fn of(
         name: &'static str,
         question: &'static str,
@@ -364,6 +375,7 @@ impl Experiment {
             keys: &[],
             guarded: &[],
             controls: &[],
+            compares: Compared::Layers,
             empty_launch: match needs {
                 Need::Launch | Need::Exec => Some("returned"),
                 _ => None,
@@ -372,7 +384,7 @@ impl Experiment {
             recovers: true,
             varies: &[],
             scope: Scope::All,
-            rounds: None,
+            keeps_samples: false,
             replicates: &[],
             maps: &[],
             has: |_| true,
@@ -391,11 +403,6 @@ impl Experiment {
     /// Whether it gives verdicts; the others show values and prices.
     pub fn decides(&self) -> bool {
         self.metrics.iter().any(|metric| metric.weight == Weight::Verdict)
-    }
-
-    /// Whether whole samples are kept next to the metrics' values: the replication is within them.
-    pub fn keeps_samples(&self) -> bool {
-        self.rounds.is_some()
     }
 
     /// What a setting needs of a subject, apart from what the experiment needs, with the value that needs it.

@@ -110,6 +110,9 @@ pub struct SettingKey {
     pub name: &'static str,
     /// Its default values, the one for `--quick` first.
     pub values: &'static [&'static str],
+    /// What holds in a setting without the key, if not the first of its values: in runs of older versions. The values are
+    /// written down then, also if the user chose none.
+    pub formerly: Option<&'static str>,
     /// Checks any other value; if none, only `values` are allowed.
     pub check: Option<Check>,
     /// What of such a value is recorded and shown; all of it if none.
@@ -121,7 +124,7 @@ pub struct SettingKey {
 impl SettingKey {
     /// A key that takes these values.
     pub(super) const fn of(name: &'static str, values: &'static [&'static str]) -> SettingKey {
-        SettingKey { name, values, check: None, shown: None, meaning: "" }
+        SettingKey { name, values, formerly: None, check: None, shown: None, meaning: "" }
     }
 
     /// The same, and any other value that passes this check.
@@ -132,6 +135,16 @@ impl SettingKey {
     /// The same with only this part of a value recorded and shown.
     pub(super) const fn shown_as(self, shown: fn(&str) -> String) -> SettingKey {
         SettingKey { shown: Some(shown), ..self }
+    }
+
+    /// The same, where this value held when none was written down.
+    pub(super) const fn formerly(self, value: &'static str) -> SettingKey {
+        SettingKey { formerly: Some(value), ..self }
+    }
+
+    /// The value that holds in a setting without the key.
+    pub fn unwritten(&self) -> &'static str {
+        self.formerly.unwrap_or(self.values[0])
     }
 
     /// The same with what it means.

@@ -327,7 +327,8 @@ pub fn settings(experiment: &Experiment, chosen: &[Chosen]) -> Vec<Setting> {
 fn values(experiment: &Experiment, chosen: &[Chosen], key: &SettingKey) -> Vec<&'static str> {
     let by = |name: &str| chosen.iter().find(|(own, _)| own == name);
     let own = by(&key_of(experiment, key)).or_else(|| by(key.name));
-    if own.is_none() && experiment.guarded.iter().any(|one| one.name == key.name) {
+    let is_guarded = || experiment.guarded.iter().any(|one| one.name == key.name);
+    if own.is_none() && key.formerly.is_none() && is_guarded() {
         return Vec::new();
     }
     let Some((_, chosen)) = own else { return key.values.to_vec() };

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{Comparison, Entry, Ladder, Layer, Plan, Relation};
-use crate::experiment::{Controlled, Experiment};
+use crate::experiment::{Compared, Controlled, Experiment};
 use crate::subject::inherited::differences;
 use crate::subject::{Key, Spec, kinds};
 
@@ -19,9 +19,12 @@ impl Plan {
 
     fn between_subjects(&self, experiment: &Experiment) -> Vec<Comparison> {
         let (members, baseline) = (self.members_of(experiment.name), self.baseline_of(experiment.name));
-        let experiment = experiment.name;
+        let is_wanted =
+            |relation: &Relation| experiment.compares == Compared::Layers || relation.is_of_one_key();
         let pairs = pairs(&self.subjects, &members, baseline).into_iter();
-        pairs
+        let wanted = pairs.filter(|(.., relation)| is_wanted(relation));
+        let experiment = experiment.name;
+        wanted
             .map(|(subject, against, relation)| Comparison { experiment, subject, against, relation })
             .collect()
     }

@@ -82,6 +82,11 @@ impl Relation {
         matches!(self, Relation::OneSetting { .. })
     }
 
+    /// Whether no more than one key differs as far as was chosen.
+    pub(super) fn is_of_one_key(&self) -> bool {
+        matches!(self, Relation::OneKey { .. } | Relation::KeyAndMore { .. } | Relation::Twin)
+    }
+
     /// The setting of the other side; none if this setting is not compared.
     fn other_side(&self, setting: &Setting) -> Option<Setting> {
         match self {

@@ -1,6 +1,6 @@
 //! How many rounds, in which order, and which experiments are in which. Experiments with verdicts are in every
 //! round. Those that only show and price are in some of the rounds, evenly spread, so that they do not take the
-//! time that verdicts need.
+//! time that verdicts need; so are those whose samples take long and replicate within.
 
 use std::collections::BTreeSet;
 
@@ -30,17 +30,19 @@ pub(super) fn quotas(plan: &Plan, asked: Rounds) -> Vec<Quota> {
     if names.len() == 1 && !matches!(asked, Rounds::Fit(_)) {
         return Vec::new();
     }
-    let (own, others): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| own_rounds(name).is_some());
+    let (own, others): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| keeps_samples(name));
     let (deciding, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|name| decides(name));
     let others = if deciding.is_empty() { Vec::new() } else { others };
-    let own = own.into_iter().filter_map(|name| Some((name, own_rounds(name)?)));
+    let asked = |name: &str| plan.verdicts_of(name).filter(|one| one.asked > 0);
+    // Without verdicts, what replicates within one sample is enough.
+    let own = own.into_iter().map(|name| (name, asked(name).map_or(1, |one| plan.rounds_for(one))));
     let beside = others.into_iter().map(|name| (name, BESIDE));
     own.chain(beside).map(|(name, rounds)| Quota { experiment: name.to_owned(), rounds }).collect()
 }
 
-/// The number of rounds of an experiment whose samples replicate within.
-fn own_rounds(name: &str) -> Option<usize> {
-    experiment::find(name)?.rounds
+/// Whether much of the replication of an experiment is within its samples.
+fn keeps_samples(name: &str) -> bool {
+    experiment::find(name).is_some_and(|one| one.keeps_samples)
 }
 
 fn decides(name: &str) -> bool {
@@ -155,7 +157,7 @@ impl Plan {
 
     /// Whether an experiment is in the warm-up rounds.
     pub fn warms_up(&self, experiment: &str) -> bool {
-        own_rounds(experiment).is_none()
+        !keeps_samples(experiment)
     }
 
     /// Whether an experiment is in this round, warm-ups counted from 0 before the others. It is in all
@@ -177,22 +179,22 @@ impl Plan {
 }
 
 impl Plan {
-    /// The minimum number of rounds for verdicts of every experiment that is in all of them.
+    /// The minimum number of rounds for verdicts of every experiment.
     pub fn rounds_for_verdicts(&self) -> usize {
-        let needed = |one: &Verdicts| min_rounds(self.level(one.asked.max(one.controls)));
-        let most = self.in_all_rounds().map(needed).max();
-        most.unwrap_or_else(|| min_rounds(self.level(0))) + SPARE_ROUNDS
+        let most = self.verdicts.iter().map(|one| self.rounds_for(one)).max();
+        most.unwrap_or_else(|| min_rounds(self.level(0)) + SPARE_ROUNDS)
+    }
+
+    /// The minimum number of rounds for these verdicts, with some to spare.
+    fn rounds_for(&self, verdicts: &Verdicts) -> usize {
+        min_rounds(self.level(verdicts.asked.max(verdicts.controls))) + SPARE_ROUNDS
     }
 
     /// The experiments for which the planned rounds are too few for any verdict, each with the minimum.
     pub fn without_verdicts(&self) -> Vec<(&'static str, usize)> {
-        let asked = self.in_all_rounds().filter(|one| one.asked > 0);
+        let asked = self.verdicts.iter().filter(|one| one.asked > 0);
         let needed = asked.map(|one| (one.experiment, min_rounds(self.alpha(one.experiment))));
-        needed.filter(|(_, needed)| *needed > self.rounds).collect()
-    }
-
-    fn in_all_rounds(&self) -> impl Iterator<Item = &Verdicts> {
-        self.verdicts.iter().filter(|one| self.quotas.iter().all(|quota| quota.experiment != one.experiment))
+        needed.filter(|(name, needed)| *needed > self.rounds_of(name)).collect()
     }
 }
 

@@ -264,6 +264,43 @@ fn settings_are_compared_with_their_controls_within_a_subject() {
     }
 }
 
+#[test]
+fn a_quota_is_compared_with_none_and_no_subject_with_another() {
+    let subjects = ["floor", "containerd", "docker", "podman"].into_iter().flat_map(|name| {
+        let layer = if name == "floor" { Layer::Floor } else { Layer::Engine };
+        let own = |text: &str| Entry {
+            launch: Nanos::from_millis(if name == "floor" { 15 } else { 350 }),
+            ..entry(text, layer, Ladder::AsInstalled, None)
+        };
+        let limited = ["0.4", "0.5"].map(|cpus| Entry {
+            variant_of: Some(name.into()),
+            only_in: vec!["throttle"],
+            ..own(&format!("{name}:cpus={cpus}"))
+        });
+        [own(name)].into_iter().chain(limited)
+    });
+    let subjects: Vec<Entry> = subjects.collect();
+    let planned = |experiments, subjects: &[Entry]| {
+        let rounds = Rounds::Fit(Nanos::from_millis(265_000));
+        make(Request { experiments, subjects: subjects.to_vec(), ..request(rounds) })
+    };
+    let plan = planned(vec!["throttle"], &subjects);
+    let one_key = Relation::OneKey { key: "cpus".into() };
+    assert!(plan.comparisons.iter().all(|one| [&one_key, &Relation::Twin].contains(&&one.relation)));
+    let own = plan.verdicts_of("throttle").unwrap();
+    assert_eq!((own.asked, own.controls), (4 * 2, 2));
+    let needed = min_rounds(plan.alpha("throttle")) + SPARE_ROUNDS;
+    assert_eq!((plan.rounds_of("throttle"), plan.warmups, plan.without_verdicts()), (needed, 0, Vec::new()));
+    // One experiment alone is to keep to six minutes.
+    assert!(plan.predicted() <= Nanos::from_millis(340_000), "{}", plan.predicted());
+    // Next to others it is in no more rounds than it needs.
+    let both = planned(vec!["start", "throttle"], &subjects);
+    assert!(both.rounds_of("start") > both.rounds_of("throttle"));
+    assert_eq!(both.rounds_of("throttle"), needed);
+    // Without anything to compare, one round is enough.
+    assert_eq!(planned(vec!["throttle"], &subjects[..1]).rounds_of("throttle"), 1);
+}
+
 /// The subjects of a machine with everything installed: not a promise but a figure to read, and to notice
 /// when it grows.
 #[test]

@@ -156,13 +156,13 @@ struct More {
 impl More {
     /// None if nothing more is kept of the samples of this experiment.
     fn of(mut sample: Sample, experiment: &Experiment, names: &[&str]) -> Option<Box<More>> {
-        if names.is_empty() && !experiment.keeps_samples() {
+        if names.is_empty() && !experiment.keeps_samples {
             return None;
         }
         let tails = names.iter().map(|name| Some(sample.distribution(name)?.counted())).collect();
         // Unpacked, the shortest text of one takes a megabyte.
         sample.distributions.clear();
-        Some(Box::new(More { whole: experiment.keeps_samples().then_some(sample), tails }))
+        Some(Box::new(More { whole: experiment.keeps_samples.then_some(sample), tails }))
     }
 }
 
@@ -207,7 +207,7 @@ pub fn read(source: &Source) -> Result<Recorded> {
         positions: vec![None; counted],
         predecessors: vec![None; counted],
         treatments: vec![None; counted],
-        samples: if wanted.keeps_samples() { vec![None; counted] } else { Vec::new() },
+        samples: if wanted.keeps_samples { vec![None; counted] } else { Vec::new() },
         tails: tails_of(wanted)
             .into_iter()
             .map(|distribution| Tails { distribution, rounds: vec![None; counted] })

@@ -17,7 +17,7 @@ pub(super) fn fits(wanted: &[&'static Experiment], rounds: usize, length: u64) -
 /// The memory of the values of these cells in so many rounds, in bytes.
 fn room(wanted: &[&'static Experiment], rounds: usize) -> u64 {
     let of = |one: &&Experiment| {
-        let whole = if one.keeps_samples() { size_of::<Option<Sample>>() } else { 0 };
+        let whole = if one.keeps_samples { size_of::<Option<Sample>>() } else { 0 };
         let tails = one.metrics.iter().filter(|metric| metric.is_tail().is_some()).count();
         (one.metrics.len() + 2 * tails) * size_of::<f64>() + 3 * size_of::<Option<usize>>() + whole
     };

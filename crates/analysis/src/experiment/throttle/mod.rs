@@ -1,11 +1,11 @@
-//! What does a CPU limit do to latency and throughput? A load runs in a container for ten seconds, without a
-//! quota and with three. The cgroup's counters are read at both ends of the probe's own window and compared
-//! with what the model of a quota (`stats::quota`) says about that load.
+//! What does a CPU limit do to latency and throughput? A load runs in a container for 1.5 s,
+//! without a quota and with two. The cgroup's counters are read at both ends of the probe's own window and compared
+//! with what the model of a quota (`stats::quota`) says about that load; and bursts under a quota are compared, round by
+//! round, with the same bursts without one, which says whether it is enough for them.
 //!
-//! One round is enough, because a window holds a hundred periods of the quota, and these are the replicates.
-//! Subjects are not compared with each other: the kernel's rule is the same for all, and only their quotas
-//! differ.
+//! Subjects are compared only if they differ in one key: the kernel's rule is the same for all others.
 mod cause;
+mod enough;
 mod rows;
 pub mod suspects;
 pub mod tables;
@@ -13,9 +13,7 @@ pub mod tables;
 mod tests;
 mod window;
 
-use std::ops::RangeInclusive;
-
-use super::question::{Concern, Experiment, Metric, Replicates, Scope, Shown, Variation, nanos};
+use super::question::{Compared, Concern, Experiment, Metric, Replicates, Scope, Shown, Variation, nanos};
 use super::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
 use crate::stats::Margin;
@@ -32,6 +30,12 @@ pub const MOST_BURSTS: usize = 8192;
 /// The time of the probe's load outside its window: it starts early until a period begins, and continues
 /// until it is scheduled again after the window's end.
 pub const AROUND: Nanos = Nanos::from_millis(300);
+
+/// The metric that says whether a quota is enough.
+pub const BURST: &str = "burst_p50";
+/// The kernel hands out the budget in slices of 5 ms, so that a period can take as much longer. A quota that is too small makes
+/// bursts wait for the next period.
+const A_SLICE: Margin = Margin::fixed(5e-3, 0.05);
 
 const fn context(name: &'static str, unit: Unit, derive: fn(&Sample) -> Option<f64>) -> Metric {
     Metric::by(name, derive).of(unit, Margin::fixed(0.0, 0.01)).context()
@@ -72,10 +76,12 @@ static METRICS: [Metric; 16] = [
         "how long the cgroup's queues were stopped in the window, added up over CPUs: time spent waiting, \
          while others could use the CPU",
     ),
-    context("burst_p50", Unit::Seconds, |sample| Measured::of(sample)?.latency(0.5)).meaning(
-        "median over the finished bursts, from intended start to end; for an alternating load, \
-         from the real start",
-    ),
+    Metric::by(BURST, |sample| Measured::of(sample)?.latency(0.5))
+        .of(Unit::Seconds, A_SLICE)
+        .meaning(
+            "median over the finished bursts of a window, from intended start to end; for an alternating load, \
+             from the real start. Where bursts pile up, it grows with the length of the window",
+        ),
     context("burst_p90", Unit::Seconds, |sample| Measured::of(sample)?.tail())
         .meaning("the same, 90th percentile; none for fewer than 100 bursts"),
     context("burst_max", Unit::Seconds, |sample| Measured::of(sample)?.latency(1.0))
@@ -127,34 +133,47 @@ static METRICS: [Metric; 16] = [
     ),
 ];
 
-/// The default loads.
-pub const LOADS: [&str; 2] = ["continuous", "bursts"];
+/// The load with a latency.
+pub const BURSTS: &str = "bursts";
+/// The one that only shows that it uses its quota.
+const CONTINUOUS: &str = "continuous";
 /// The published load: it stops by the clock, so it does less when throttled, and is never late.
 const ALTERNATING: &str = "alternating";
 
-static KEYS: [SettingKey; 1] = [SettingKey::of("load", &["bursts", "continuous"]).or(a_load).meaning(
-    "`continuous`: as much CPU time as it can get; `bursts`: a fixed amount of CPU time, once per period; \
+static KEYS: [SettingKey; 1] = [SettingKey::of("load", &[BURSTS]).or(a_load).meaning(
+    "`bursts`: a fixed amount of CPU time, once per period; `continuous`: as much CPU time as it can get; \
      `alternating`: as much as it can get until a fixed time has passed on the clock, then nothing for \
      the rest of the period",
 )];
 
 static GUARDED: [SettingKey; 4] = [
-    SettingKey::of("busy", &["50ms"])
+    // Between two quotas that people choose, and as far from the one as from the other.
+    SettingKey::of("busy", &["45ms"])
         .or(a_duration)
+        .formerly("50ms")
         .meaning("CPU time of a burst; for an alternating load, time on the clock"),
     SettingKey::of("period", &["100ms"])
         .or(a_duration)
         .meaning("time from one intended start of a burst to the next"),
     SettingKey::of("threads", &["1"])
-        .or(|value| fits(is_within(value, 1..=64), "a whole number from 1 to 64"))
+        .or(|value| {
+            let is_one = value.parse().is_ok_and(|number| (1..=64).contains(&number));
+            fits(is_one, "a whole number from 1 to 64")
+        })
         .meaning("number of threads, each of which carries the whole load"),
-    SettingKey::of("seconds", &["10"])
-        .or(|value| fits(is_within(value, 1..=300), "whole seconds from 1 to 300"))
-        .meaning("length of the window"),
+    // In a shorter one, bursts that pile up are later by other amounts than the model says of an endless one.
+    SettingKey::of("seconds", &["1.5"])
+        .or(|value| {
+            let is_whole = |seconds: f64| Nanos::from_seconds(seconds).0 % USUAL_PERIOD == 0;
+            let is_one = |seconds: f64| (0.5..=300.0).contains(&seconds) && is_whole(seconds);
+            fits(value.parse().is_ok_and(is_one), "seconds from 0.5 to 300, in whole tenths")
+        })
+        .formerly("10")
+        .meaning("length of a window"),
 ];
 
 fn a_load(value: &str) -> Result<(), String> {
-    fits(value == ALTERNATING, &format!("{}, {ALTERNATING}", LOADS.join(", ")))
+    fits([CONTINUOUS, ALTERNATING].contains(&value), &format!("{BURSTS}, {CONTINUOUS}, {ALTERNATING}"))
 }
 
 fn a_duration(value: &str) -> Result<(), String> {
@@ -163,24 +182,20 @@ fn a_duration(value: &str) -> Result<(), String> {
     fits(is_one, "a duration from 100us to 60s, such as 50ms")
 }
 
-fn is_within(value: &str, range: RangeInclusive<u64>) -> bool {
-    value.parse().is_ok_and(|number| range.contains(&number))
-}
-
 /// The value of a key that can be left out.
 pub fn value(setting: &Setting, name: &str) -> &'static str {
-    let default = || GUARDED.iter().find(|key| key.name == name).map_or("", |key| key.values[0]);
+    let default = || GUARDED.iter().find(|key| key.name == name).map_or("", SettingKey::unwritten);
     setting.get(name).unwrap_or_else(default)
 }
 
 /// How long the load runs.
 pub fn window(setting: &Setting) -> Nanos {
-    Nanos::from_millis(value(setting, "seconds").parse::<i64>().unwrap_or(0) * 1000)
+    Nanos::from_seconds(value(setting, "seconds").parse().unwrap_or(0.0))
 }
 
 /// Refuses more bursts than the probe can keep the latencies of.
 fn too_many_bursts(setting: &Setting) -> Option<String> {
-    if setting.get("load") == Some("continuous") {
+    if setting.get("load") == Some(CONTINUOUS) {
         return None;
     }
     let period = parse_duration(value(setting, "period")).map(Nanos::from_seconds)?.0.max(1) as u64;
@@ -197,7 +212,7 @@ fn too_many_bursts(setting: &Setting) -> Option<String> {
     })
 }
 
-/// Without a quota there is no period, so the probe counts in the usual period of a quota.
+/// The usual period of a quota: a window is a whole number of them, and without a quota the probe counts in it.
 const USUAL_PERIOD: i64 = 100_000_000;
 
 /// The experiment `throttle`.
@@ -208,11 +223,13 @@ pub static THROTTLE: Experiment = Experiment {
     }),
     keys: &KEYS,
     guarded: &GUARDED,
-    varies: &[Variation::of("cpus", &["0.1", "0.5", "1.0"])],
+    quick_values: |key| if key.name == "seconds" { &["0.5"] } else { &key.values[..1] },
+    compares: Compared::OneKey,
+    varies: &[Variation::of("cpus", &["0.4", "0.5"])],
     scope: Scope::Engines,
     refuses: too_many_bursts,
     cost: |setting, launch| launch + window(setting) + AROUND,
-    rounds: Some(1),
+    keeps_samples: true,
     replicates: &[
         Replicates {
             series: "latency",
@@ -236,7 +253,7 @@ pub static THROTTLE: Experiment = Experiment {
             shown: Shown::Parts,
         },
     ],
-    maps: &["usage", "throttled_share", "burst_p50", "burst_p90"],
+    maps: &["usage", "throttled_share", BURST],
     ..Experiment::of(NAME, "what does a CPU limit do to latency and throughput?", Need::Work, &METRICS)
 };
 
@@ -245,15 +262,34 @@ mod settings {
     use super::*;
     use crate::experiment::{parse_setting, settings_of};
 
+    /// Runs of older versions have settings without what is written down now.
     #[test]
-    fn what_is_not_chosen_is_as_published_and_not_written_down() {
-        let all = settings_of(&THROTTLE, |key| match key.name {
-            "load" => key.values.to_vec(),
+    fn what_is_usual_is_written_down_and_what_is_not_is_as_published() {
+        let chosen = |key: &SettingKey| match key.name {
+            "load" => vec!["bursts", "continuous"],
+            "busy" | "seconds" => key.values.to_vec(),
             _ => Vec::new(),
-        });
+        };
+        let all = settings_of(&THROTTLE, chosen);
         let texts: Vec<_> = all.iter().map(|setting| setting.to_string()).collect();
-        assert_eq!(texts, ["load=bursts", "load=continuous"]);
-        assert_eq!((THROTTLE.cost)(&all[0], Nanos(5)), Nanos(10_300_000_005));
+        assert_eq!(texts, ["load=bursts;busy=45ms;seconds=1.5", "load=continuous;busy=45ms;seconds=1.5"]);
+        let cost = |setting: &Setting| (THROTTLE.cost)(setting, Nanos(5));
+        assert_eq!(cost(&all[0]), Nanos(1_800_000_005));
+        for text in texts.iter().map(String::as_str).chain(["load=bursts", "load=continuous"]) {
+            assert_eq!(parse_setting(&THROTTLE, text).unwrap().to_string(), text);
+        }
+        let old = parse_setting(&THROTTLE, "load=bursts").unwrap();
+        assert_eq!((value(&old, "busy"), cost(&old)), ("50ms", Nanos(10_300_000_005)));
+    }
+
+    #[test]
+    fn a_window_is_a_whole_number_of_the_usual_periods() {
+        for seconds in ["0.5", "1.5", "2.3", "300"] {
+            let key = GUARDED.iter().find(|one| one.name == "seconds").unwrap();
+            assert_eq!(key.take(seconds), Ok(seconds));
+            let window = window(&Setting(vec![("load", BURSTS), ("seconds", seconds)]));
+            assert!(window.0 > 0 && window.0 % USUAL_PERIOD == 0, "{seconds}: {window}");
+        }
     }
 
     #[test]
@@ -267,7 +303,8 @@ mod settings {
             ("busy", "0ms"),
             ("period", "61s"),
             ("threads", "0"),
-            ("seconds", "1.5"),
+            ("seconds", "0.4"),
+            ("seconds", "1.55"),
             ("seconds", "301"),
         ] {
             let key = KEYS.iter().chain(&GUARDED).find(|one| one.name == key).unwrap();

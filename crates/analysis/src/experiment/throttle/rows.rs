@@ -19,6 +19,7 @@ pub fn counted(run: &Recorded, cell: usize) -> impl Iterator<Item = &Sample> {
 
 /// A cell with all its samples that count, and what distinguishes it from the others.
 pub struct Row {
+    pub cell: usize,
     /// The subject as asked for, and the load.
     pub name: [String; 2],
     pub measured: Measured,
@@ -31,41 +32,41 @@ pub fn control<'a>(rows: &'a [Row], row: &Row) -> Option<&'a Measured> {
     (first.quota.is_none() || first.is_control()).then_some(first)
 }
 
-/// By subject and load, the largest quota first.
+/// By subject and load, the largest quota first; without twins.
 pub fn rows(view: &View<'_>) -> Vec<Row> {
-    let plan = &view.run.plan;
-    let cells = plan.cells.iter().enumerate().filter(|(_, planned)| planned.experiment == super::NAME);
+    let plan = view.plan();
+    let is_shown = |cell: &usize| plan.entry(*cell).twin_of.is_none();
+    let cells: Vec<usize> = view.cells_of(super::NAME).filter(is_shown).collect();
     let several = |key: &str| {
-        let mut values: Vec<_> = cells.clone().filter_map(|(_, planned)| planned.setting.get(key)).collect();
+        let mut values: Vec<_> = cells.iter().filter_map(|cell| view.cell(*cell).setting.get(key)).collect();
         values.sort_unstable();
         values.dedup();
         values.len() > 1
     };
-    let row = |(cell, planned): (usize, &crate::plan::Cell)| {
+    let row = |&cell: &usize| {
         let measured = counted(view.run, cell).filter_map(Measured::of).reduce(Measured::together)?;
-        let entry = &plan.subjects[planned.subject];
+        let entry = plan.entry(cell);
         // Its quota has a column of its own; so cells that differ only in that get the same name.
         let mut spec = entry.spec.clone();
         spec.keys.retain(|(key, _)| key != "cpus" && key != "burst");
-        let subject = entry.variant_of.clone().unwrap_or_else(|| match (entry.twin_of, &spec.label) {
-            (None, None) => spec.shown(),
-            _ => entry.label.clone(),
-        });
+        let own = || if spec.label.is_none() { spec.shown() } else { entry.label.clone() };
+        let subject = entry.variant_of.clone().unwrap_or_else(own);
         let load = |(key, value): &(&str, &str)| match *key {
             "load" => Some((*value).to_owned()),
             key => several(key).then(|| format!("{key}={value}")),
         };
-        let load: Vec<_> = planned.setting.0.iter().filter_map(load).collect();
-        Some((planned.subject, Row { name: [subject, load.join(" ")], measured }))
+        let load: Vec<_> = view.cell(cell).setting.0.iter().filter_map(load).collect();
+        Some(Row { cell, name: [subject, load.join(" ")], measured })
     };
-    let mut rows: Vec<_> = cells.clone().filter_map(row).collect();
-    let first: Vec<_> = rows.iter().map(|(subject, row)| (row.name[0].clone(), *subject)).collect();
+    let mut rows: Vec<Row> = cells.iter().filter_map(row).collect();
+    let of_subject = |row: &Row| (row.name[0].clone(), plan.cells[row.cell].subject);
+    let first: Vec<(String, usize)> = rows.iter().map(of_subject).collect();
     let first = |label: &str| first.iter().filter(|(own, _)| own == label).map(|(_, subject)| *subject).min();
-    rows.sort_by_key(|(_, Row { name: [label, load], measured })| {
+    rows.sort_by_key(|Row { name: [label, load], measured, .. }| {
         let each = measured.quota.map_or(0, |quota| u64::MAX - quota.each);
         (first(label), load.clone(), each)
     });
-    rows.into_iter().map(|(_, row)| row).collect()
+    rows
 }
 
 /// `0.5 CPUs`, or `no quota`.

@@ -1,13 +1,14 @@
 //! What a CPU quota did to a load, compared with the model: one row per cell, a second table for the work
 //! that was done, and a third for the latency of bursts. Only complete rounds are shown.
 //!
-//! Subjects are not compared with each other: the reference is the model, and the replicates are the periods
-//! of the quota and the bursts. Deliberately absent: any word that calls waiting a loss. Others could use
-//! what a throttled process could not.
+//! The reference is the model, with the periods of the quota and the bursts of all windows; for bursts it is also the same
+//! subject without a quota. Deliberately absent: any word that calls waiting a loss. Others could use what a throttled
+//! process could not.
 
-use super::cause;
+use super::enough::against_none;
 use super::rows::{Row, control, quota_in_words, rows};
 use super::window::{FEWEST_FOR_A_SLOPE, Measured, seconds};
+use super::{cause, enough};
 use crate::stats::quota::{Backlog, Health, Load};
 use crate::stats::{Alpha, Estimate};
 use crate::units::Unit;
@@ -54,7 +55,10 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
             rows: rows.iter().map(items_of).collect(),
             notes: notes(&rows),
             decided: told.iter().filter(|one| one.is_shown).map(|one| one.sentence.clone()).collect(),
-            summary: told.into_iter().map(|one| one.sentence).collect(),
+            summary: enough::told_of(view, &rows)
+                .into_iter()
+                .chain(told.into_iter().map(|one| one.sentence))
+                .collect(),
             ..ExperimentTable::new(super::NAME, TABLES[0], title, of_quotas)
         },
         ExperimentTable {
@@ -69,17 +73,20 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     ];
     let bursts: Vec<&Row> = rows.iter().filter(|row| row.measured.demand.load != Load::Continuous).collect();
     if !bursts.is_empty() {
-        let of_bursts = columns(&[
+        let mut of_bursts = columns(&[
             ("median latency", Unit::Seconds),
             ("ideal median", Unit::Seconds),
+            ("90th percentile", Unit::Seconds),
             ("longest", Unit::Seconds),
             ("extra wait per burst", Unit::Seconds),
             ("ideal", Unit::Seconds),
             ("left over", Unit::Count),
+            ("longer than without", Unit::Seconds),
         ]);
+        of_bursts.push(Column::of_texts("verdict"));
         let title = "what the quota does to the latency of bursts".to_owned();
         tables.push(ExperimentTable {
-            rows: bursts.iter().map(|row| latencies_of(row)).collect(),
+            rows: bursts.iter().map(|row| latencies_of(view, row)).collect(),
             notes: notes_on_bursts(&bursts),
             ..ExperimentTable::new(super::NAME, TABLES[2], title, of_bursts)
         });
@@ -121,19 +128,24 @@ fn work_of(rows: &[Row], row: &Row) -> Vec<Item> {
     ]
 }
 
-fn latencies_of(row: &Row) -> Vec<Item> {
+fn latencies_of(view: &View<'_>, row: &Row) -> Vec<Item> {
+    let nothing = || Item::Nothing("-".into());
+    let compared = against_none(view, row);
     let measured = &row.measured;
     let median = seconds(&measured.bursts()).map(|all| Estimate::of_median(&all, Alpha::FIVE_PERCENT));
     let at_the_edge = measured.ideal.backlog == Backlog::AtTheEdge || measured.demand.is_at(measured.quota);
     let edge = if at_the_edge { "at the edge" } else { "-" };
     vec![
         shown(row),
-        median.map_or_else(|| Item::Nothing("-".into()), Item::Interval),
+        median.map_or_else(nothing, Item::Interval),
         Item::value(measured.ideal_latency(0.5), edge),
+        Item::value(measured.tail(), "-"),
         Item::value(measured.latency(1.0), "-"),
         Item::value(measured.growth(), "-"),
         Item::value(measured.ideal_growth(), "-"),
         Item::Value(measured.waiting as f64),
+        compared.and_then(|found| found.difference).map_or_else(nothing, Item::Interval),
+        compared.map_or_else(nothing, |found| Item::Text(found.word().to_owned())),
     ]
 }
 
@@ -213,6 +225,9 @@ fn notes_on_bursts(rows: &[&Row]) -> Vec<String> {
     let mut notes = vec![
         "latency: from intended start to end of the finished bursts; for an alternating load, from the real start. \
          Left over: bursts that were due but not finished at the end"
+            .to_owned(),
+        "longer than without: the median of a window, less that of the same subject without a quota, round by round; where \
+         bursts pile up, it grows with the length of the window"
             .to_owned(),
     ];
     if rows.iter().any(|row| row.measured.ideal_growth().is_some()) {

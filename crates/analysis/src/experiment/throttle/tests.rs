@@ -81,7 +81,11 @@ fn a_load_that_stops_by_the_clock_is_told_by_the_work_that_it_does() {
             ..one
         }
     };
-    let row = |each| Row { name: ["bare".to_owned(), "alternating".to_owned()], measured: alternating(each) };
+    let row = |each| Row {
+        cell: 0,
+        name: ["bare".to_owned(), "alternating".to_owned()],
+        measured: alternating(each),
+    };
     let rows = [row(100), row(10)];
     assert_eq!(rows[0].measured.latency(0.5), rows[1].measured.latency(0.5), "its bursts tell nothing");
     let share = rows[1].measured.work_share(control(&rows, &rows[1]).unwrap()).unwrap();

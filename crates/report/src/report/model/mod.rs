@@ -26,8 +26,8 @@ pub use setting::{Ladder, Noise, Replicated, Row, Setting, Value};
 
 use serde::{Serialize, Serializer};
 
-use crate::experiment;
 pub use crate::experiment::MetricFacts as Metric;
+use crate::experiment::{self, Compared};
 use crate::record::ComponentFacts;
 pub use crate::record::Order;
 use crate::report::predicted::Prediction;
@@ -175,10 +175,10 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Whether its own tables are all it has: prices, or tables without any verdict.
+    /// Whether its own tables are all it has: prices, or tables without a verdict on any layer.
     pub fn speaks_for_itself(&self) -> bool {
-        let decides = self.metrics.iter().any(|metric| metric.decisive);
-        !self.prices.is_empty() || (!decides && !self.experiment_tables.is_empty())
+        let is_of_layers = self.about.decides() && self.about.compares == Compared::Layers;
+        !self.prices.is_empty() || (!is_of_layers && !self.experiment_tables.is_empty())
     }
 
     /// If there are too few rounds for any verdict: the rounds it has, and the rounds it needs.
