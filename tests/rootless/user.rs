@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "no test executable uses all of it")]
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 
 use crate::support::{self, Need};
@@ -93,22 +94,35 @@ impl User {
 impl Drop for User {
     fn drop(&mut self) {
         // Podman leaves a process that holds the user namespace, which the next user with this id would get.
-        // Where it records that process depends on its version.
-        let states = ["podman-run", "storage-run"].map(|name| format!("/tmp/{name}-{}", self.number));
-        for state in &states {
-            if let Ok(pause) = fs::read_to_string(format!("{state}/libpod/tmp/pause.pid")) {
-                let _ = said("kill", &["-9", pause.trim()]);
+        for _ in 0..200 {
+            let own = processes(self.number);
+            if own.is_empty() {
+                break;
             }
+            for process in own {
+                let _ = said("kill", &["-9", &process]);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
         }
         for path in &self.files {
             let _ = fs::remove_file(path);
         }
         let _alone = database();
         let _ = said("userdel", &["--remove", "--force", &self.name]);
-        for path in states.into_iter().chain([format!("/tmp/containers-user-{}", self.number)]) {
-            let _ = fs::remove_dir_all(path);
+        for name in ["podman-run", "storage-run", "containers-user"] {
+            let _ = fs::remove_dir_all(format!("/tmp/{name}-{}", self.number));
         }
     }
+}
+
+/// The ids of a user's processes that have not ended.
+fn processes(user: u32) -> Vec<String> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let runs = |entry: &fs::DirEntry| fs::read(entry.path().join("cmdline")).is_ok_and(|all| !all.is_empty());
+    let is_own = |entry: &fs::DirEntry| entry.metadata().is_ok_and(|facts| facts.uid() == user);
+    let own = entries.filter(|entry| is_own(entry) && runs(entry));
+    let names = own.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())).collect()
 }
 
 /// Standard output of a command, or its error.
