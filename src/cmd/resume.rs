@@ -62,6 +62,8 @@ pub fn run(directory: &Path, outcome: Outcome) -> Result<i32> {
         );
     }
     let mut writer = record::reopen(directory).with_context(|| format!("cannot resume `{shown}`"))?;
+    // A run that was interrupted between two rounds says so too: the round begins here and, as all do, when it is measured.
+    writer.begin_round(first)?;
     let twins = session.add_twins(&plan);
     let progress = progress(outcome.events, &plan, first);
     let ending = twins.and_then(|()| carry_out(&plan, first, &mut session, &mut writer, progress));

@@ -58,6 +58,20 @@ fn a_run_that_was_cut_within_a_line_goes_on() {
 }
 
 #[test]
+fn a_run_that_was_cut_between_two_rounds_says_that_it_was_resumed() {
+    let dunnage = Dunnage::new();
+    assert_eq!(dunnage.run(RUN).code, 0);
+    let path = dunnage.directory().join("samples.jsonl");
+    let text = std::fs::read_to_string(&path).expect("samples");
+    let ended = text.match_indices("{\"end\"").nth(9).expect("rounds").0;
+    let line = text[ended..].find('\n').expect("a line");
+    std::fs::write(&path, &text[..ended + line + 1]).expect("the file is ours");
+    let ran = dunnage.run("resume DIR");
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_complete(&dunnage, 20);
+}
+
+#[test]
 fn a_complete_run_is_only_shown() {
     let dunnage = Dunnage::new();
     assert_eq!(dunnage.run(RUN).code, 0);
