@@ -30,8 +30,8 @@ struct Rusage {
 
 /// Runs `command` in a window: the CPU time of its tree, and the result of `wait4`.
 #[expect(clippy::zombie_processes, reason = "`wait4` reaps it, which std cannot know")]
-fn launch(listener: &mut Listener, daemons: &[i32], command: &mut Command) -> (LaunchCpu, Rusage) {
-    listener.begin(daemons);
+fn launch(listener: &Listener, daemons: &[i32], command: &mut Command) -> (LaunchCpu, Rusage) {
+    let window = listener.begin(daemons);
     let child = command.stdin(Stdio::null()).spawn().unwrap();
     let pid = child.id() as i32;
     let mut status = 0;
@@ -43,7 +43,7 @@ fn launch(listener: &mut Listener, daemons: &[i32], command: &mut Command) -> (L
     let micros = |time: libc::timeval| time.tv_sec * 1_000_000 + time.tv_usec;
     let cpu = Nanos((micros(usage.ru_utime) + micros(usage.ru_stime)) * 1000);
     let rusage = Rusage { cpu, switches: usage.ru_nvcsw + usage.ru_nivcsw };
-    (listener.so_far(Client::Child(pid)).unwrap(), rusage)
+    (window.so_far(Client::Child(pid), &[]).unwrap(), rusage)
 }
 
 fn shell(script: &str) -> Command {
@@ -61,7 +61,7 @@ fn agree(ours: Nanos, kernel: &Rusage) -> bool {
 
 /// Runs `command` until the sum of its tree agrees with `wait4`, at most five times: a hypervisor may take
 /// the CPU away meanwhile, which the kernel does not charge and dunnage does; a wrong sum is wrong each time.
-fn agreeing(listener: &mut Listener, command: &mut Command) -> LaunchCpu {
+fn agreeing(listener: &Listener, command: &mut Command) -> LaunchCpu {
     let agreed = (0..5).find_map(|_| {
         let (cpu, rusage) = launch(listener, &[], command);
         eprintln!("{command:?}: tree {:?}, {rusage:?}", cpu.client.cpu());
@@ -74,20 +74,20 @@ const BUSY: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
 
 #[test]
 fn a_busy_child_costs_what_wait4_says() {
-    let Some(mut listener) = listener("a_busy_child_costs_what_wait4_says") else {
+    let Some(listener) = listener("a_busy_child_costs_what_wait4_says") else {
         return;
     };
     for script in [BUSY, "exit 0", "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done"] {
-        agreeing(&mut listener, &mut shell(script));
+        agreeing(&listener, &mut shell(script));
     }
 }
 
 #[test]
 fn what_was_executed_is_known_by_its_file() {
-    let Some(mut listener) = listener("what_was_executed_is_known_by_its_file") else {
+    let Some(listener) = listener("what_was_executed_is_known_by_its_file") else {
         return;
     };
-    let (cpu, _) = launch(&mut listener, &[], &mut shell("/bin/true; exit 0"));
+    let (cpu, _) = launch(&listener, &[], &mut shell("/bin/true; exit 0"));
     for program in ["/bin/sh", "/bin/true"] {
         let file = fs::metadata(program).unwrap();
         assert!(cpu.client.ran(file.dev(), file.ino()), "{program}: {:?}", cpu.client);
@@ -99,7 +99,7 @@ fn what_was_executed_is_known_by_its_file() {
 
 #[test]
 fn a_daemonised_grandchild_counts() {
-    let Some(mut listener) = listener("a_daemonised_grandchild_counts") else {
+    let Some(listener) = listener("a_daemonised_grandchild_counts") else {
         return;
     };
     // The client returns only after the grandchild, which has another parent by then, has closed the pipe.
@@ -108,7 +108,7 @@ fn a_daemonised_grandchild_counts() {
         "mkfifo {pipe}; (setsid sh -c '{BUSY}; exec sleep 0.3' >{pipe} &) ; cat {pipe}",
         pipe = directory.path().join("pipe").display()
     );
-    let (cpu, rusage) = launch(&mut listener, &[], &mut shell(&script));
+    let (cpu, rusage) = launch(&listener, &[], &mut shell(&script));
     let daemon = cpu.client.processes.iter().find(|process| executed(process, "sleep"));
     let daemon = daemon.expect("the grandchild is in the tree");
     assert!(daemon.cpu > Nanos(10_000_000), "{daemon:?}");
@@ -117,10 +117,10 @@ fn a_daemonised_grandchild_counts() {
 
 #[test]
 fn what_is_still_alive_is_counted_with_what_it_executed() {
-    let Some(mut listener) = listener("what_is_still_alive_is_counted_with_what_it_executed") else {
+    let Some(listener) = listener("what_is_still_alive_is_counted_with_what_it_executed") else {
         return;
     };
-    let (cpu, _) = launch(&mut listener, &[], &mut shell("sleep 0.7 >/dev/null 2>&1 & sleep 0.1"));
+    let (cpu, _) = launch(&listener, &[], &mut shell("sleep 0.7 >/dev/null 2>&1 & sleep 0.1"));
     let asleep = cpu.client.processes.iter().filter(|process| executed(process, "sleep"));
     let asleep: Vec<_> = asleep.collect();
     assert_eq!(asleep.len(), 2, "{:?}", cpu.client);
@@ -134,14 +134,14 @@ fn short_threads_count() {
     if std::env::var_os(THREADS).is_some() {
         return short_threads();
     }
-    let Some(mut listener) = listener("short_threads_count") else {
+    let Some(listener) = listener("short_threads_count") else {
         return;
     };
     let said = itself::again().env(THREADS, "").output().unwrap();
     itself::passed(&said);
     let mut command = itself::again();
     command.env(THREADS, "").stdout(Stdio::null());
-    let cpu = agreeing(&mut listener, &mut command).client;
+    let cpu = agreeing(&listener, &mut command).client;
     assert_eq!(cpu.processes.len(), 1);
     assert!(cpu.cpu() > Nanos(SHORT * 200), "{cpu:?}");
 }
@@ -214,7 +214,7 @@ fn print_tree(title: &str, tree: &Tree) {
 #[test]
 fn docker_run_shows_the_runtime_and_charges_the_daemons() {
     const TEST: &str = "docker_run_shows_the_runtime_and_charges_the_daemons";
-    let Some(mut listener) = listener(TEST) else {
+    let Some(listener) = listener(TEST) else {
         return;
     };
     let Some(image) = Image::import(TEST, "dunnage-accounting-test-image") else {
@@ -237,7 +237,7 @@ fn docker_run_shows_the_runtime_and_charges_the_daemons() {
     // Several times, as in `agreeing`.
     let agreed = (0..5).find_map(|_| {
         let before = read_clocks();
-        let (cpu, rusage) = launch(&mut listener, &daemons, docker.stdout(Stdio::null()));
+        let (cpu, rusage) = launch(&listener, &daemons, docker.stdout(Stdio::null()));
         let clocks = read_clocks() - before;
         let own = cpu.daemons.processes.iter().filter(|process| daemons.contains(&process.pid));
         let own: i64 = own.map(|process| process.cpu.0).sum();

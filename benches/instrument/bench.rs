@@ -2,7 +2,6 @@
 //! directory for compiled programs, and the subjects as the program itself makes them.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use anyhow::{Result, anyhow};
 use dunnage::outcome::Abort;
@@ -76,7 +75,7 @@ impl Bench {
     /// One launch, with the listener for CPU time as in a run.
     pub fn launch(&mut self, subject: &mut dyn Subject) -> Result<Launch> {
         if self.run.listener.is_err() {
-            self.run.listener = Listener::open().map(Mutex::new).map_err(|error| error.to_string());
+            self.run.listener = Listener::open().map_err(|error| error.to_string());
         }
         if self.run.interrupts.asked() {
             self.interrupted = true;

@@ -1,7 +1,7 @@
 //! `exec`: an entry into a container that was started just before.
 
 use super::lifecycle::ready;
-use super::{add_cpu, in_order, on_one_clock, sample_of, stamps};
+use super::{add_observed, in_order, on_one_clock, sample_of, stamps};
 use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, Sample};
 use crate::probe::Task;
@@ -15,11 +15,11 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     if !primed && passes_time {
         run.quiet(QUIET)?;
     }
-    let (entered, cpu) = container.exec_counted(Task::Enter, if primed { 2 } else { 1 })?;
+    let (entered, observed) = container.exec_counted(Task::Enter, if primed { 2 } else { 1 })?;
     container.stop()?;
     container.remove()?;
     let mut sample = sample(&entered)?;
-    add_cpu(&mut sample, &cpu);
+    add_observed(&mut sample, &observed);
     Ok(sample)
 }
 

@@ -18,7 +18,7 @@ use dunnage_orders::work::{Done, Script};
 use crate::experiment::{self, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, Name, Sample};
 use crate::probe::message::{Inside, Message};
-use crate::subject::{Cpu, Launch, RunContext, Subject, Work, bare};
+use crate::subject::{Launch, Observed, RunContext, Subject, Work, bare};
 use crate::units::{Nanos, Stamp};
 use crate::variables;
 
@@ -176,21 +176,23 @@ fn sample_of(stamps: Stamps, treatment: &[(&'static str, String)]) -> Sample {
     }
 }
 
-/// Adds the CPU time of a launch or an entry, or why there is none.
-fn add_cpu(sample: &mut Sample, cpu: &Result<Cpu, String>) {
-    match cpu {
+/// Adds what was seen of a launch or an entry from outside.
+fn add_observed(sample: &mut Sample, observed: &Observed) {
+    match &observed.cpu {
         Ok(cpu) => {
             let (client, engine) = (cpu.client.0, cpu.engine.0);
             let counted = [("client_cpu", client), ("engine_cpu", engine), ("processes", cpu.processes)];
-            let helpers = Some(("port_helpers", cpu.port_helpers)).filter(|(_, count)| *count > 0);
-            sample
-                .counters
-                .extend(counted.into_iter().chain(helpers).map(|(name, value)| (name.into(), value)));
+            let more = [("port_helpers", cpu.port_helpers), ("shared_cpu", cpu.shared.0)];
+            let more = more.into_iter().filter(|(_, value)| *value > 0);
+            let all = counted.into_iter().chain(more).map(|(name, value)| (name.into(), value));
+            sample.counters.extend(all);
         }
         Err(why) => {
             sample.missing.extend(["client_cpu", "engine_cpu"].map(|name| (name.into(), why.clone())));
         }
     }
+    sample.counters.extend(observed.counters.iter().cloned());
+    sample.artefacts.extend(observed.artefacts.iter().cloned());
 }
 
 /// Fails if the stamps cannot be from one clock in this order.

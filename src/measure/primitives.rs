@@ -103,7 +103,7 @@ fn launched(launch: &Launch) -> Result<Sample, Failure> {
     order.splice(1..1, launch.parts.iter().copied());
     order.sort_by_key(|(_, stamp)| *stamp);
     let mut sample = sample_of(order, &launch.treatment);
-    match &launch.cpu {
+    match &launch.observed.cpu {
         Ok(cpu) => sample.counters.push(("client_cpu".into(), cpu.client.0)),
         Err(why) => sample.missing.push(("client_cpu".into(), why.clone())),
     }

@@ -1,6 +1,6 @@
 //! `start`: one launch, after a pause or after another launch, with the page cache unchanged or emptied.
 
-use super::{add_cpu, in_order, on_one_clock, sample_of, stamps};
+use super::{add_observed, in_order, on_one_clock, sample_of, stamps};
 use crate::experiment::start::is_cold;
 use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
@@ -78,6 +78,6 @@ pub(super) fn sample(launch: &Launch) -> Result<Sample, Failure> {
     let mut sample = Sample { missing, ..sample_of(stamps, &launch.treatment) };
     sample.stamps.extend(launch.parts.iter().map(|(name, stamp)| ((*name).into(), *stamp)));
     sample.counters.push(("look".into(), launch.look.0));
-    add_cpu(&mut sample, &launch.cpu);
+    add_observed(&mut sample, &launch.observed);
     Ok(sample)
 }

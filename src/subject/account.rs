@@ -1,14 +1,16 @@
-//! CPU time of one launch, or of entries into one container, counted by the run's listener. The listener sees
-//! the whole machine and cannot tell simultaneous launches apart: the second one has no CPU time, and the
-//! reason is recorded.
+//! CPU time of one launch, or of what is done with containers, counted by the run's listener, which hears all of the machine. Of
+//! launches that overlap in time, each has its own client, and what the daemons started for its own containers; the rest of the
+//! daemons' time belongs to all of them together.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{MutexGuard, TryLockError};
 
-use super::{Cpu, RunContext};
-use crate::outcome::Abort;
-use crate::sys::accounting::{Client, Image, LaunchCpu, Listener};
+use dunnage_analysis::subject::kinds::{self, Duty};
+
+use super::Cpu;
+use super::observer::{Observed, Observer, Watched};
+use crate::outcome::{Abort, Failure, FailureClass};
+use crate::sys::accounting::{Image, LaunchCpu, Tree, Window};
 use crate::sys::clock;
 use crate::units::Nanos;
 
@@ -17,85 +19,93 @@ const STILL: Nanos = Nanos::from_millis(100);
 /// How long the processes of a launch may keep running after the last command has returned.
 const GOING: Nanos = Nanos::from_millis(20_000);
 
-/// Programs that forward published ports and do nothing else, unlike a network in user space, which can
-/// forward ports too.
-const PORT_HELPERS: [&str; 3] = ["docker-proxy", "rootlesskit-docker-proxy", "rootlessport"];
+/// Counts CPU time.
+#[derive(Default)]
+pub(super) struct Account<'a> {
+    window: Option<Window<'a>>,
+    found: Option<Result<Cpu, String>>,
+}
 
-/// A launch that is being counted, or the reason why it is not.
-pub(super) struct Account<'a>(Result<MutexGuard<'a, Listener>, String>);
-
-impl<'a> Account<'a> {
-    /// Starts counting a launch for which these daemons work.
-    pub fn begin(run: &'a RunContext, daemons: &[i32]) -> Account<'a> {
-        let own =
-            run.listener.as_ref().map_err(Clone::clone).and_then(|listener| match listener.try_lock() {
-                Ok(own) => Ok(own),
-                Err(TryLockError::Poisoned(own)) => Ok(own.into_inner()),
-                Err(TryLockError::WouldBlock) => Err("another launch is counted at the same time".to_owned()),
-            });
-        Account(own.map(|mut listener| {
-            listener.begin(daemons);
-            listener
-        }))
+impl<'a> Observer<'a> for Account<'a> {
+    fn arm(&mut self, of: &Watched<'a>) -> Result<(), Abort> {
+        match of.listener {
+            Ok(listener) => self.window = Some(listener.begin(of.daemons.unwrap_or_default())),
+            Err(why) => self.found = Some(Err(why.to_owned())),
+        }
+        Ok(())
     }
 
-    /// CPU time since `begin`, and whether the runtime's executable was seen to run. The client is a child of
-    /// dunnage, or this thread; `own`, that thread's time, is included.
-    pub fn finish(
-        self,
-        child: Option<i32>,
-        own: Nanos,
-        runtime: Option<&Path>,
-    ) -> (Result<Cpu, String>, Option<bool>) {
-        let client = child.map_or(Client::Launcher, Client::Child);
-        let finished = self.0.and_then(|mut listener| listener.so_far(client).map_err(|why| why.to_string()));
-        let all = match finished {
-            Ok(all) => all,
-            Err(why) => return (Err(why), None),
-        };
-        let ran = runtime.and_then(|path| {
-            let file = path.metadata().ok()?;
-            Some(all.client.ran(file.dev(), file.ino()) || all.daemons.ran(file.dev(), file.ino()))
-        });
-        (Ok(Cpu { client: all.client.cpu() + own, ..summed(&all) }), ran)
-    }
-
-    /// CPU time since `begin` of everything that this process started and of the daemons, once none of it has
-    /// run for [`STILL`]: a monitor still cleans up after an entry has returned. Processes that only sleep by
-    /// then are not waited for.
-    pub fn settle(self, run: &RunContext) -> Result<Result<Cpu, String>, Abort> {
-        let mut listener = match self.0 {
-            Ok(listener) => listener,
-            Err(why) => return Ok(Err(why)),
-        };
+    /// Waits until nothing that was started meanwhile has run for [`STILL`]. What only sleeps by then is not waited for.
+    fn settle(&mut self, of: &Watched<'a>) -> Result<(), Abort> {
+        let Some(window) = &self.window else { return Ok(()) };
         let since = clock::now();
-        let mut before = listener.newborn();
+        let mut before = window.newborn(of.own);
         while let Ok(cpu) = before
             && clock::now().since(since) < GOING
         {
-            run.quiet(STILL)?;
-            before = listener.newborn();
+            if of.interrupts.sleep(STILL.0 as u64) {
+                return Err(Abort::Interrupted);
+            }
+            before = window.newborn(of.own);
             if matches!(before, Ok(now) if now == cpu) {
                 break;
             }
         }
-        let all = before.and_then(|_| listener.so_far(Client::Children));
-        Ok(all.map(|all| summed(&all)).map_err(|why| why.to_string()))
+        Ok(())
+    }
+
+    fn stop(&mut self, of: &Watched<'a>) -> Result<(), Abort> {
+        let Some(window) = self.window.take() else { return Ok(()) };
+        let summed = window.so_far(of.client, of.own);
+        if let (Ok(all), Some(runtime)) = (&summed, of.runtime)
+            && !has_run(all, runtime)
+        {
+            let reason = format!("the runtime `{}` did not run", runtime.display());
+            return Err(Failure::new(FailureClass::Treatment, reason).into());
+        }
+        let summed = summed.map_err(|why| why.to_string());
+        // Without its daemons, part of an engine's CPU time would pass for the whole.
+        self.found = Some(
+            of.daemons.map_err(str::to_owned).and(summed).and_then(|all| cpu(&all, of, window.overlaps())),
+        );
+        Ok(())
+    }
+
+    fn facts(&mut self, found: &mut Observed) {
+        if let Some(cpu) = self.found.take() {
+            found.cpu = cpu;
+        }
     }
 }
 
-fn is_port_helper(image: &Image) -> bool {
-    let name = image.path.as_deref().and_then(|path| path.rsplit('/').next());
-    name.is_some_and(|name| PORT_HELPERS.contains(&name))
+/// Whether this file was executed, as far as it is there to be compared.
+fn has_run(all: &LaunchCpu, runtime: &Path) -> bool {
+    let trees = [&all.client, &all.own, &all.daemons];
+    runtime.metadata().map_or(true, |file| trees.iter().any(|tree| tree.ran(file.dev(), file.ino())))
 }
 
-fn summed(all: &LaunchCpu) -> Cpu {
-    let processes = || all.client.processes.iter().chain(&all.daemons.processes);
-    let helpers = processes().filter(|one| one.images.iter().any(is_port_helper));
-    Cpu {
-        client: all.client.cpu(),
-        engine: all.daemons.cpu(),
+fn cpu(all: &LaunchCpu, of: &Watched<'_>, overlaps: bool) -> Result<Cpu, String> {
+    let is_shared = overlaps && of.daemons.is_ok_and(|daemons| !daemons.is_empty());
+    if is_shared && of.own.is_empty() {
+        return Err(
+            "another launch was counted at the same time, and which processes were whose is not known".into(),
+        );
+    }
+    let engine: &[&Tree] = if is_shared { &[&all.own] } else { &[&all.own, &all.daemons] };
+    let processes =
+        || std::iter::once(&all.client).chain(engine.iter().copied()).flat_map(|tree| &tree.processes);
+    Ok(Cpu {
+        client: all.client.cpu() + of.client_cpu,
+        engine: engine.iter().map(|tree| tree.cpu()).sum(),
+        shared: if is_shared { all.daemons.cpu() } else { Nanos(0) },
         processes: processes().count() as i64,
-        port_helpers: helpers.count() as i64,
-    }
+        port_helpers: processes().filter(|one| one.images.iter().any(forwards_ports)).count() as i64,
+    })
+}
+
+/// Whether a program forwards published ports and does nothing else, unlike a network in user space, which can do it too.
+fn forwards_ports(image: &Image) -> bool {
+    let name = image.path.as_deref().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    let mut helpers = kinds::ALL.iter().flat_map(|kind| kind.helpers).filter(|one| one.duty == Duty::Ports);
+    helpers.any(|one| name.starts_with(one.name))
 }

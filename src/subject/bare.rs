@@ -252,12 +252,15 @@ impl Subject for Bare {
         let name = run.next_name();
         let own = if let Entrypoint::Work(_) = entrypoint { self.fresh(run)? } else { None };
         let program = self.program(entrypoint, entrypoint.mounts(), own.as_ref())?;
-        let call = Call { holds: Holds::OneProcess, ..Call::new(&name, &self.about.expected, entrypoint) };
-        let Some(confinement) = &self.confinement else { return client::launch(run, &program, &call) };
+        let call = Call { holds: Holds::NoMore, ..Call::new(&name, &self.about.expected, entrypoint) };
+        let launched = |program: &Program| {
+            client::launch(run, Ok(&[]), &call, || client::by_command(run, program, entrypoint))
+        };
+        let Some(confinement) = &self.confinement else { return launched(&program) };
         let program = program.in_cgroups(&confinement.plan, &name);
         let launch = || {
             confinement.make(&name)?;
-            let launched = client::launch(run, &program, &call)?;
+            let launched = launched(&program)?;
             confinement.remove(&name)?;
             Ok(launched)
         };

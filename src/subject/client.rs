@@ -1,16 +1,15 @@
-//! A launch through a command line: starts the command, waits for it, waits until what it made is gone, adds
-//! up the CPU time, reads the probe's message and checks the treatment. A bare process, an OCI runtime and an
-//! engine's client share this code, so that their numbers mean the same.
+//! A launch: watches it from outside, has the kind of subject do its part, reads the probe's message, waits until what was made is
+//! gone, and checks the treatment. All kinds share this code, so that their numbers mean the same.
 
 use std::io::Read;
 use std::path::Path;
 
-use super::account::Account;
 use super::treatment::{Expected, Network};
-use super::{Cpu, Entrypoint, Launch, RunContext};
+use super::{Entrypoint, Launch, RunContext};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{self, Inside, Message, Seen};
 use crate::resource::command;
+use crate::sys::accounting;
 use crate::sys::remains::{Gone, Remains, Tokens};
 use crate::sys::spawn::{self, Ended, Program};
 use crate::units::{Nanos, Stamp};
@@ -27,8 +26,6 @@ const LONGEST_MESSAGE: u64 = 16 << 20;
 pub struct Call<'a> {
     /// The name under which it makes its container.
     pub name: &'a str,
-    /// The daemons that work for it, or why some of them are not known.
-    pub daemons: Result<&'a [i32], &'a str>,
     /// What the probe must find inside.
     pub expected: &'a Expected,
     /// The runtime's executable, which must have run, where one is asked for.
@@ -44,20 +41,20 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A call of a client that makes the container without daemons.
+    /// A call without more than these.
     pub fn new(name: &'a str, expected: &'a Expected, entrypoint: Entrypoint<'a>) -> Call<'a> {
         let (terminal, holds) = (Terminal::No, Holds::More);
-        Call { name, daemons: Ok(&[]), expected, runtime: None, terminal, holds, bundle: None, entrypoint }
+        Call { name, expected, runtime: None, terminal, holds, bundle: None, entrypoint }
     }
 }
 
-/// What a launch consists of.
+/// What a launch may leave for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
-    /// Only the process that is waited for: once it is reaped nothing is left, and looking for remains would
+    /// Nothing that is left once it has returned: a process that is reaped, or what is removed before. Looking for remains would
     /// cool the caches for the next launch.
-    OneProcess,
-    /// Also other processes, mounts and cgroups.
+    NoMore,
+    /// Processes, mounts and cgroups.
     More,
 }
 
@@ -70,55 +67,67 @@ pub enum Terminal {
     No,
 }
 
-/// Carries out a launch with this command.
-pub fn launch(run: &RunContext, program: &Program, call: &Call<'_>) -> Result<Launch, Abort> {
+/// What a kind of subject does itself in a launch, once it has returned.
+#[derive(Debug)]
+pub(super) struct Returned {
+    /// The command or request that ended with it.
+    pub shown: String,
+    /// How it ended, with what the probe wrote.
+    pub ended: Ended,
+    /// Which processes are the client.
+    pub client: accounting::Client,
+    /// CPU time of this thread that is the client's.
+    pub client_cpu: Nanos,
+    /// Ends of its steps, as in a [`Launch`].
+    pub parts: Vec<(&'static str, Stamp)>,
+}
+
+/// One launch: arms the run's observers, has the kind of subject do its part, waits until everything is gone, and checks what the
+/// probe found inside.
+pub(super) fn launch(
+    run: &RunContext,
+    daemons: Result<&[i32], &str>,
+    call: &Call<'_>,
+    part: impl FnOnce() -> Result<Returned, Abort>,
+) -> Result<Launch, Abort> {
     let remains = (call.holds == Holds::More).then(Remains::new);
-    let account = Account::begin(run, call.daemons.unwrap_or_default());
-    let reading = call.entrypoint.reading();
+    let watch = run.watch(daemons)?;
+    let Returned { shown, ended, client, client_cpu, parts } = part()?;
+    let message = message_in(&shown, &ended, call.terminal, call.entrypoint)?;
+    let gone = match remains {
+        Some(remains) => gone(&remains, call, &shown, &message, &run.host, ended.returned)?,
+        None => Gone { at: ended.returned, look: Nanos(0), waited_for: Vec::new() },
+    };
+    let observed = watch.stop((client, client_cpu), call.runtime)?;
+    call.expected.check(&message.inside, &run.host)?;
+    let mut treatment = run.treatment(call.expected, &message.inside);
+    treatment.extend(observed.facts.iter().cloned());
+    Ok(Launch {
+        spawned: ended.spawned,
+        returned: ended.returned,
+        gone: gone.at,
+        parts,
+        look: gone.look,
+        message,
+        observed,
+        treatment,
+    })
+}
+
+/// The part of a kind that launches by a command.
+pub(super) fn by_command(
+    run: &RunContext,
+    program: &Program,
+    entrypoint: Entrypoint<'_>,
+) -> Result<Returned, Abort> {
+    let reading = entrypoint.reading();
     let child = spawn::start(program).map_err(|error| command::cannot_start(program, &error))?;
-    let (pid, allowed) = (child.pid, call.entrypoint.allowed(run));
+    let (client, allowed) = (accounting::Client::Child(child.pid), entrypoint.allowed(run));
     let ended = child
         .read(reading)
         .wait(allowed, Some(&run.interrupts))
         .map_err(|why| command::unfinished(allowed, program, why))?;
-    let message = message_in(&program.shown(), &ended, call.terminal, call.entrypoint)?;
-    let count = || account.finish(Some(pid), Nanos(0), call.runtime);
-    concluded(run, call, &program.shown(), (ended.spawned, ended.returned), message, remains, count)
-}
-
-/// The result of a launch once its command or last request, `shown`, has returned: waits until what it made
-/// is gone, calls `count` for the CPU time, and checks the treatment.
-pub(super) fn concluded(
-    run: &RunContext,
-    call: &Call<'_>,
-    shown: &str,
-    (spawned, returned): (Stamp, Stamp),
-    message: Message,
-    remains: Option<Remains>,
-    count: impl FnOnce() -> (Result<Cpu, String>, Option<bool>),
-) -> Result<Launch, Abort> {
-    let gone = match remains {
-        Some(remains) => gone(&remains, call, shown, &message, &run.host, returned)?,
-        None => Gone { at: returned, look: Nanos(0), waited_for: Vec::new() },
-    };
-    let (cpu, ran) = count();
-    // Without its daemons, part of an engine's CPU time would pass for the whole.
-    let cpu = call.daemons.map_err(str::to_owned).and(cpu);
-    if let (Some(runtime), Some(false)) = (call.runtime, ran) {
-        let reason = format!("the runtime `{}` did not run", runtime.display());
-        return Err(Failure::new(FailureClass::Treatment, reason).into());
-    }
-    call.expected.check(&message.inside, &run.host)?;
-    Ok(Launch {
-        parts: Vec::new(),
-        spawned,
-        returned,
-        gone: gone.at,
-        look: gone.look,
-        treatment: run.treatment(call.expected, &message.inside),
-        message,
-        cpu,
-    })
+    Ok(Returned { shown: program.shown(), ended, client, client_cpu: Nanos(0), parts: Vec::new() })
 }
 
 /// The probe's message, or what the command `shown` said instead.

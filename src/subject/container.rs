@@ -16,15 +16,15 @@ use std::path::{Path, PathBuf};
 use dunnage_orders::{self as orders, Answer, Ask, Reply};
 use serde::de::DeserializeOwned;
 
-use super::account::Account;
 use super::channel::{self, Awaited, Channel};
 use super::client::{self, Terminal};
 use super::component::Client;
+use super::helpers::{Helping, Working};
 use super::resources;
 use super::treatment::{Expected, Network};
 use super::{
     Access, Attachment, ContainerRequest, Cpu, Description, Entrypoint, Launch, Layer, Mount, Need, Object,
-    ObjectKind, Resident, RunContext, Spec, Subject, addresses, kinds,
+    ObjectKind, Observed, Resident, RunContext, Spec, Subject, addresses, kinds,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
@@ -34,7 +34,7 @@ use crate::resource::journal::Entry;
 use crate::resource::{Found, command, remove_tree};
 use crate::sys::signals;
 use crate::sys::spawn::{Ended, Program};
-use crate::sys::{cgroup, clock, pidfd, place, process};
+use crate::sys::{cgroup, clock, pidfd, place};
 use crate::units::{Nanos, Stamp};
 
 /// The time of one verb.
@@ -70,9 +70,8 @@ pub struct Entered {
     pub message: Message,
     /// What was found inside, as recorded with the sample.
     pub treatment: Vec<(&'static str, String)>,
-    /// CPU time that no listener counts: of this thread where dunnage is the client, and of scripted
-    /// subjects.
-    pub cpu: Cpu,
+    /// CPU time of this thread where dunnage is the client.
+    pub client_cpu: Nanos,
 }
 
 /// A port of a container that is published at an address of the host.
@@ -122,9 +121,9 @@ pub trait Verbs: Send {
     fn output(&mut self) -> String {
         String::new()
     }
-    /// The daemons that work for its client, or why some of them are not known.
-    fn daemons(&self) -> Result<&[i32], &str> {
-        Ok(&[])
+    /// CPU time that it has used so far, where that is not the machine's.
+    fn own_account(&self) -> Option<Cpu> {
+        None
     }
     /// Removes what is left of it, in any state.
     fn discard(&mut self) -> Result<Found, Failure>;
@@ -140,8 +139,10 @@ pub struct Container<'a> {
     entry: Option<Entry>,
     /// Whether a verb was abandoned midway: then a daemon may still carry it out.
     cut_short: bool,
-    /// Whether its processes are real.
-    has_a_clock: bool,
+    daemons: Result<Vec<i32>, String>,
+    helping: Helping,
+    /// Of this thread, as far as it was its client.
+    client_cpu: Nanos,
     created: Span,
     mounts: Vec<Mount>,
     service: Option<Service>,
@@ -167,6 +168,7 @@ impl<'a> Container<'a> {
             let reason = format!("`{}` {why}", about.spec);
             return Err(Failure::new(FailureClass::Unsupported, reason).into());
         }
+        let helping = Helping::begin(subject);
         let name = run.next_name();
         let directory = run.workspace().join(&name);
         place::make(&directory).or_environment(format_args!("cannot make `{}`", directory.display()))?;
@@ -205,7 +207,9 @@ impl<'a> Container<'a> {
             verbs,
             entry: Some(entry),
             cut_short: false,
-            has_a_clock: subject.has_a_clock(),
+            daemons: subject.daemons().map(<[i32]>::to_vec).map_err(str::to_owned),
+            helping,
+            client_cpu: Nanos(0),
             created: Span::none(),
             mounts: request.mounts.clone(),
             service,
@@ -240,43 +244,58 @@ impl<'a> Container<'a> {
     pub fn exec<'b>(&mut self, order: impl Into<Entrypoint<'b>>) -> Result<Entered, Abort> {
         let order = order.into();
         let entered = self.carry_out(|verbs| verbs.exec(order))?;
+        self.client_cpu = self.client_cpu + entered.client_cpu;
         self.expected.check(&entered.message.inside, &self.run.host)?;
         Ok(entered)
     }
 
-    /// Enters it with this order `times` times in a row. Returns the last entry and the mean CPU time of one:
-    /// what an engine does after one entry overlaps the next, so only the sum is known.
-    pub fn exec_counted(&mut self, task: Task, times: i64) -> Result<(Entered, Result<Cpu, String>), Abort> {
-        let daemons = self.verbs.daemons().map(<[i32]>::to_vec).map_err(str::to_owned);
-        let daemons = daemons.map(|own| [own, self.helpers()].concat());
-        let run = self.run;
-        let account = self.has_a_clock.then(|| Account::begin(run, daemons.as_deref().unwrap_or_default()));
-        let mut own = Cpu::default();
-        for _ in 1..times {
-            own += self.exec(task)?.cpu;
+    /// Does this with it, watched until nothing that was started meanwhile runs any more.
+    pub fn watched<T>(
+        &mut self,
+        verbs: impl FnOnce(&mut Container<'a>) -> Result<T, Abort>,
+    ) -> Result<(T, Observed), Abort> {
+        if let Some(before) = self.verbs.own_account() {
+            let done = verbs(self)?;
+            let after = self.verbs.own_account().unwrap_or_default();
+            return Ok((done, Observed::of(Ok(after - before))));
         }
-        let entered = self.exec(task)?;
-        own += entered.cpu;
-        let heard = account.map_or(Ok(Ok(Cpu::default())), |account| account.settle(run))?;
-        let cpu = daemons.and(heard).map(|mut cpu| {
-            cpu += own;
-            Cpu {
-                client: Nanos(cpu.client.0 / times),
-                engine: Nanos(cpu.engine.0 / times),
-                processes: cpu.processes / times,
-                port_helpers: cpu.port_helpers / times,
-            }
-        });
-        Ok((entered, cpu))
+        let daemons = self.daemons.clone();
+        let watch = self.run.watch(daemons.as_deref().map_err(String::as_str))?;
+        let before = self.client_cpu;
+        let done = verbs(self)?;
+        let own = self.own_processes();
+        let observed = watch.settle(Nanos(self.client_cpu.0 - before.0), &own)?;
+        Ok((done, observed))
     }
 
-    /// Processes that may work for an entry: the container's first process, which may be a kernel of its own,
-    /// and its parent, which is the shim or monitor.
-    fn helpers(&mut self) -> Vec<i32> {
+    /// Enters it with this order `times` times in a row. Returns the last entry and the mean CPU time of one:
+    /// what an engine does after one entry overlaps the next, so only the sum is known.
+    pub fn exec_counted(&mut self, task: Task, times: i64) -> Result<(Entered, Observed), Abort> {
+        let (entered, observed) = self.watched(|container| {
+            (1..times).try_for_each(|_| container.exec(task).map(drop))?;
+            container.exec(task)
+        })?;
+        let mean = |cpu: Cpu| Cpu {
+            client: Nanos(cpu.client.0 / times),
+            engine: Nanos(cpu.engine.0 / times),
+            shared: Nanos(cpu.shared.0 / times),
+            processes: cpu.processes / times,
+            port_helpers: cpu.port_helpers / times,
+        };
+        Ok((entered, Observed { cpu: observed.cpu.map(mean), ..observed }))
+    }
+
+    /// What works for it: the daemons, and the helpers of this container.
+    pub fn helpers(&mut self) -> Vec<Working> {
+        let first: Vec<i32> = self.first_process().into_iter().collect();
+        self.helping.find(self.daemons.as_deref().unwrap_or_default(), &first)
+    }
+
+    /// Its processes and helpers, as far as they are its alone: its first process may be a kernel that works for an entry.
+    fn own_processes(&mut self) -> Vec<i32> {
         let Ok(first) = self.first_process() else { return Vec::new() };
-        let parent = |pid: &i32| process::read(*pid).map(|found| found.parent);
-        let own: Vec<i32> = std::iter::successors(Some(std::process::id() as i32), parent).collect();
-        std::iter::once(first).chain(parent(&first).filter(|pid| !own.contains(pid))).collect()
+        let its = self.helpers().into_iter().filter(|one| one.container.is_some());
+        std::iter::once(first).chain(its.map(|one| one.process.pid)).collect()
     }
 
     /// Waits until its program has said that it is ready, and checks its treatment. Later calls return the
@@ -518,8 +537,8 @@ impl Draft<'_> {
     ) -> Result<Entered, Failure> {
         let message = client::message_in(shown, ended, terminal, order)?;
         let treatment = self.run.treatment(&self.expected, &message.inside);
-        let cpu = Cpu::default();
-        Ok(Entered { spawned: ended.spawned, returned: ended.returned, message, treatment, cpu })
+        let (spawned, returned, client_cpu) = (ended.spawned, ended.returned, Nanos(0));
+        Ok(Entered { spawned, returned, message, treatment, client_cpu })
     }
 
     /// Waits until the first process has ended, after this command has sent it SIGTERM.

@@ -349,6 +349,10 @@ impl Subject for Containerd {
         Ok(Box::new(OfContainerd { containerd: self, draft, first: None, entries: 0 }))
     }
 
+    fn daemons(&self) -> Result<&[i32], &str> {
+        self.daemons.as_deref().map_err(String::as_str)
+    }
+
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
         self.image = Some(self.provide_image(run)?);
         Ok(())
@@ -357,13 +361,11 @@ impl Subject for Containerd {
     fn fulfil(&mut self, entrypoint: Entrypoint<'_>, run: &RunContext) -> Result<Launch, Abort> {
         let name = run.next_name();
         let program = self.ctr.program(&self.making(&["run", "--rm"], run, &name, entrypoint))?;
-        let call = Call {
-            daemons: self.daemons.as_deref().map_err(String::as_str),
-            runtime: self.runtime.as_deref(),
-            ..Call::new(&name, &self.about.expected, entrypoint)
-        };
+        let call =
+            Call { runtime: self.runtime.as_deref(), ..Call::new(&name, &self.about.expected, entrypoint) };
         let discard = || self.ctr.remove(&name, self.key("snapshotter"));
-        recorded(run, &self.about.spec, &name, || client::launch(run, &program, &call), discard)
+        let part = || client::by_command(run, &program, entrypoint);
+        recorded(run, &self.about.spec, &name, || client::launch(run, self.daemons(), &call, part), discard)
     }
 
     fn remove(&self, name: &str) -> Result<Found, Failure> {

@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use super::account::Account;
+use super::observer::{Make, Watch};
 use super::treatment::{self, Expected};
 use super::{Place, Subject};
 use crate::outcome::{Abort, Failure, OrEnvironment};
@@ -30,7 +32,9 @@ pub struct RunContext {
     /// The user's requests to stop.
     pub interrupts: Interrupts,
     /// Counts the CPU time of whole launches, or the reason why it cannot.
-    pub listener: Result<Mutex<Listener>, String>,
+    pub listener: Result<Listener, String>,
+    /// What watches each launch, in the order in which it is armed; it is stopped in the opposite order.
+    pub observers: Vec<Make>,
     /// What a bare process sees of itself.
     pub host: Inside,
     /// How long one launch may take before it counts as hung.
@@ -88,7 +92,8 @@ impl RunContext {
     pub fn begin(place: Place, interrupts: Interrupts, id: String, seed: u64) -> Result<RunContext> {
         Ok(RunContext {
             owner: Owner::begin(place, id)?,
-            listener: Listener::open().map(Mutex::new).map_err(|error| error.to_string()),
+            listener: Listener::open().map_err(|error| error.to_string()),
+            observers: vec![|_| Box::new(Account::default())],
             interrupts,
             host: Inside::default(),
             allowed: Nanos::from_millis(60_000),
@@ -154,6 +159,12 @@ impl RunContext {
             place::make(path).or_environment(format_args!("cannot make `{}`", path.display()))?;
             Ok(path.to_owned())
         })
+    }
+
+    /// Watches what this thread starts from now on, and what these daemons do.
+    pub fn watch<'a>(&'a self, daemons: Result<&'a [i32], &'a str>) -> Result<Watch<'a>, Abort> {
+        let listener = self.listener.as_ref().map_err(String::as_str);
+        Watch::arm(&self.observers, (listener, &self.interrupts), daemons)
     }
 
     /// Advances the clock of scripted subjects by this much, and returns the time before.

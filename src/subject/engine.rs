@@ -242,6 +242,10 @@ impl Subject for Engine {
         &self.about
     }
 
+    fn daemons(&self) -> Result<&[i32], &str> {
+        self.daemons.as_deref().map_err(String::as_str)
+    }
+
     fn make(&self, asked: ObjectSpec<'_>, run: &RunContext) -> Result<Held<Object>, Abort> {
         self.make_for(asked, run)
     }
@@ -268,12 +272,12 @@ impl Subject for Engine {
         let verb: &[&str] = if self.keeps() { &["run"] } else { &["run", "--rm"] };
         let program = self.client.program(&self.making_arguments(verb, run, &name, entrypoint))?;
         let call = Call {
-            daemons: self.daemons.as_deref().map_err(String::as_str),
             runtime: self.runtime.as_deref(),
             terminal: self.terminal(),
             ..Call::new(&name, &self.about.expected, entrypoint)
         };
-        self.recorded(run, &name, || client::launch(run, &program, &call), || self.rm(&name))
+        let part = || client::by_command(run, &program, entrypoint);
+        self.recorded(run, &name, || client::launch(run, self.daemons(), &call, part), || self.rm(&name))
     }
 
     fn remove(&self, name: &str) -> Result<Found, Failure> {

@@ -10,8 +10,8 @@ use super::resources::{self, Object, ObjectKind, ObjectSpec};
 use super::spec::parse_duration;
 use super::treatment::Expected;
 use super::{
-    Cpu, Description, Entrypoint, Facts, Kind, Launch, Need, Place, RunContext, Spec, Subject, Unavailable,
-    kinds,
+    Cpu, Description, Entrypoint, Facts, Kind, Launch, Need, Observed, Place, RunContext, Spec, Subject,
+    Unavailable, kinds,
 };
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{Inside, Message, Seen};
@@ -159,6 +159,7 @@ impl Fake {
 struct OfScript<'a> {
     fake: &'a Fake,
     run: &'a RunContext,
+    spent: Cpu,
 }
 
 impl Verbs for OfScript<'_> {
@@ -179,8 +180,9 @@ impl Verbs for OfScript<'_> {
         let treatment = vec![("root", "script".to_owned())];
         let took = span.took().seconds();
         let [client, engine] = [0.5, 0.2].map(|share| Nanos::from_seconds(took * share));
-        let cpu = Cpu { client, engine, processes: 2, port_helpers: 0 };
-        Ok(Entered { spawned: span.began, returned: span.ended, message, treatment, cpu })
+        self.spent += Cpu { client, engine, processes: 2, ..Cpu::default() };
+        let client_cpu = Nanos(0);
+        Ok(Entered { spawned: span.began, returned: span.ended, message, treatment, client_cpu })
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
@@ -195,6 +197,10 @@ impl Verbs for OfScript<'_> {
         Err(Failure::new(FailureClass::Unsupported, "a scripted subject has no processes"))
     }
 
+    fn own_account(&self) -> Option<Cpu> {
+        Some(self.spent)
+    }
+
     fn discard(&mut self) -> Result<Found, Failure> {
         Ok(Found::Yes)
     }
@@ -206,7 +212,7 @@ impl Subject for Fake {
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
-        Ok(Box::new(OfScript { fake: self, run: draft.run }))
+        Ok(Box::new(OfScript { fake: self, run: draft.run, spent: Cpu::default() }))
     }
 
     /// Names stand for what other subjects make.
@@ -249,12 +255,13 @@ impl Subject for Fake {
             look: Nanos(0),
             parts: Vec::new(),
             message,
-            cpu: Ok(Cpu {
+            observed: Observed::of(Ok(Cpu {
                 client: Nanos::from_seconds(total * 0.5),
                 engine: Nanos::from_seconds(total * 0.2),
                 processes: 3,
                 port_helpers: self.ports.into(),
-            }),
+                ..Cpu::default()
+            })),
             treatment: vec![("root", "script".to_owned())],
         })
     }

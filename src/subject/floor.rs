@@ -8,11 +8,10 @@ mod verbs;
 use std::ffi::OsString;
 
 use self::verbs::OfFloor;
-use super::account::Account;
-use super::client;
+use super::client::{self, Call, Holds, Returned};
 use super::component::identified;
 use super::confined::Confined;
-use super::container::{Draft, Verbs};
+use super::container::{Draft, Verbs, recorded};
 use super::filter;
 use super::limits;
 use super::resources::{self, Object, ObjectKind, ObjectSpec};
@@ -26,14 +25,14 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::{PROBE, Task};
 use crate::resource::{Found, Held};
-use crate::subject::resources::container;
+use crate::sys::accounting;
 use crate::sys::bounds::Bounds;
 use crate::sys::bridge::Bridge;
 use crate::sys::cgroup::{self, CgroupPlan, CpuLimit, Version, Way};
 use crate::sys::container::{self, LaunchError, LaunchFailed, Piece, Pieces, Prepared};
 use crate::sys::descriptors::link_or_copy;
+use crate::sys::spawn::Ended;
 use crate::sys::{place, seccomp};
-use crate::units::Nanos;
 
 /// The kind `floor`.
 pub static KIND: Kind =
@@ -285,7 +284,8 @@ fn program_in(pieces: Pieces, on_the_host: &std::path::Path) -> &std::path::Path
     if pieces.has(Piece::Mounts) { EXECUTABLE.as_ref() } else { on_the_host }
 }
 
-/// Launches a container, waits until it is gone, and checks what the probe found inside.
+/// One launch of what is prepared. Its mounts are in its own namespace, its only process is reaped, and its cgroups are removed
+/// before it returns.
 fn launch_prepared(
     spec: &Spec,
     prepared: &mut Prepared,
@@ -295,43 +295,30 @@ fn launch_prepared(
     run: &RunContext,
 ) -> Result<Launch, Abort> {
     let name = run.next_name();
-    let entry = run.note(container(&spec, &name))?;
-    let account = Account::begin(run, &[]);
-    let reading = entrypoint.reading();
-    let launched = prepared.launch(&name);
-    let mut running = match launched {
-        Ok(running) => running,
-        Err(failed) => {
-            if failed.cleanup.is_none() {
-                run.cross_out(entry);
-            }
+    let left = prepared.leftovers(&name);
+    let call = Call { holds: Holds::NoMore, ..Call::new(&name, expected, entrypoint) };
+    let part = || {
+        let reading = entrypoint.reading();
+        let mut running = prepared.launch(&name).map_err(|failed| {
             let class = class_of(&failed);
-            return Err(cannot_make(failed, class).into());
-        }
+            cannot_make(failed, class)
+        })?;
+        running.child = running.child.read(reading);
+        let client = accounting::Client::Child(running.child.pid);
+        let gone = running.wait(entrypoint.allowed(run), Some(&run.interrupts));
+        gone.removed.or_environment("a container was left behind")?;
+        let ended = Ended { returned: gone.returned, ..gone.end.map_err(verbs::unfinished)? };
+        let shown = "the probe inside".to_owned();
+        Ok(Returned { shown, ended, client, client_cpu: gone.own_cpu, parts: gone.stamps })
     };
-    running.child = running.child.read(reading);
-    let pid = running.child.pid;
-    let gone = running.wait(entrypoint.allowed(run), Some(&run.interrupts));
-    if let Err(why) = &gone.removed {
-        return Err(Failure::environment(format!("a container was left behind: {why}")).into());
-    }
-    run.cross_out(entry);
-    let ended = gone.end.map_err(verbs::unfinished)?;
-    let message = client::message_in("the probe inside", &ended, client::Terminal::No, entrypoint)?;
-    let (cpu, _) = account.finish(Some(pid), gone.own_cpu, None);
-    expected.check(&message.inside, &run.host)?;
-    Ok(Launch {
-        spawned: ended.spawned,
-        returned: gone.returned,
-        // Its mounts are in its own namespace, its only process has been reaped, and its cgroups are removed
-        // before it returns.
-        gone: gone.returned,
-        look: Nanos(0),
-        parts: gone.stamps,
-        treatment: run.treatment(expected, &message.inside),
-        message,
-        cpu,
-    })
+    let launch = || client::launch(run, Ok(&[]), &call, part);
+    recorded(run, spec, &name, launch, || undone(&left).map(|_| Found::Yes))
+}
+
+/// Removes what a container left, if anything.
+fn undone(left: &container::Leftovers) -> Result<Found, Failure> {
+    let found = Found::when(left.cgroups.iter().chain([&left.scratch]).any(|path| path.exists()));
+    container::undo(left).map(|()| found).map_err(|error| Failure::environment(format!("{error:#}")))
 }
 
 impl Subject for Floor {
@@ -406,8 +393,6 @@ impl Subject for Floor {
     fn remove(&self, name: &str) -> Result<Found, Failure> {
         // The overlay's directory is in the scratch directory, which has its own line in the journal.
         let scratch = self.prepared.as_ref().map_or(NOWHERE, |prepared| prepared.id());
-        let left = container::leftovers(scratch.as_ref(), name, &cgroups()?);
-        let found = Found::when(left.cgroups.iter().chain([&left.scratch]).any(|path| path.exists()));
-        container::undo(&left).map(|()| found).map_err(|error| Failure::environment(format!("{error:#}")))
+        undone(&container::leftovers(scratch.as_ref(), name, &cgroups()?))
     }
 }

@@ -9,9 +9,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use dunnage_orders::Answer;
 use dunnage_orders::network::{self, Limit, Names, Queries, Resolve, Serve, Which};
 
+use super::helpers::Helping;
 use super::pair::{begun, cpus, joining, pinned};
 use super::treatment::Network;
-use super::way::{Counters, Helping, listed};
+use super::way::{Counters, listed};
 use super::{
     Attachment, Container, ContainerRequest, Layer, Need, Object, ObjectSpec, RunContext, Subject, kind_of,
 };

@@ -19,9 +19,11 @@ pub mod engine;
 pub mod fake;
 pub mod filter;
 pub mod floor;
+pub mod helpers;
 pub mod limits;
 pub mod login;
 pub mod lookup;
+pub mod observer;
 pub mod oci;
 pub mod owners;
 pub mod pair;
@@ -46,6 +48,7 @@ pub use context::RunContext;
 pub use dunnage_analysis::subject::{
     Access, Key, Layer, Mount, Need, Path, Spec, SpecError, Values, kinds, spec,
 };
+pub use observer::Observed;
 pub use pieces::Apart;
 pub use resources::{Attachment, Object, ObjectKind, ObjectSpec};
 pub(crate) use unavailable::by_cause;
@@ -67,8 +70,11 @@ use crate::units::{Nanos, Stamp};
 pub struct Cpu {
     /// Of the command and all its descendants.
     pub client: Nanos,
-    /// Of daemons and everything that they started.
+    /// Of daemons and everything that they started; of one that overlaps with others only what they started for its own
+    /// container.
     pub engine: Nanos,
+    /// The rest of the daemons' time, which belongs to all that overlapped; 0 where nothing did.
+    pub shared: Nanos,
     /// Number of processes seen.
     pub processes: i64,
     /// Number of those that run only to forward published ports.
@@ -79,8 +85,23 @@ impl std::ops::AddAssign for Cpu {
     fn add_assign(&mut self, more: Cpu) {
         self.client = self.client + more.client;
         self.engine = self.engine + more.engine;
+        self.shared = self.shared + more.shared;
         self.processes += more.processes;
         self.port_helpers += more.port_helpers;
+    }
+}
+
+impl std::ops::Sub for Cpu {
+    type Output = Cpu;
+
+    fn sub(self, less: Cpu) -> Cpu {
+        Cpu {
+            client: Nanos(self.client.0 - less.client.0),
+            engine: Nanos(self.engine.0 - less.engine.0),
+            shared: Nanos(self.shared.0 - less.shared.0),
+            processes: self.processes - less.processes,
+            port_helpers: self.port_helpers - less.port_helpers,
+        }
     }
 }
 
@@ -100,8 +121,8 @@ pub struct Launch {
     pub look: Nanos,
     /// What the probe reported from inside.
     pub message: Message,
-    /// CPU time, or why there is none.
-    pub cpu: Result<Cpu, String>,
+    /// What was seen of it from outside.
+    pub observed: Observed,
     /// What was found inside, as recorded with the sample.
     pub treatment: Vec<(&'static str, String)>,
 }
@@ -146,6 +167,10 @@ pub trait Subject: Send + Sync {
     fn about(&self) -> &Description;
     /// The verbs of a container that is about to be made, for [`Container::create`].
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort>;
+    /// The daemons that work for it, or why some of them are not known.
+    fn daemons(&self) -> Result<&[i32], &str> {
+        Ok(&[])
+    }
     /// Its pieces, for subjects that offer them.
     fn pieces(&mut self) -> Option<&mut dyn Apart> {
         None

@@ -324,7 +324,8 @@ impl Subject for Oci {
         // `bin` may be a script around the program; here the program's own path is checked.
         let expected = &self.about.expected;
         let call = Call { bundle: Some(&bundle_name), ..Call::new(&name, expected, entrypoint) };
-        let launch = || client::launch(run, &program, &call);
+        let part = || client::by_command(run, &program, entrypoint);
+        let launch = || client::launch(run, Ok(&[]), &call, part);
         recorded(run, &self.about.spec, &name, launch, || self.discard(&name, &bundle_name))
     }
 

@@ -11,8 +11,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use dunnage_orders::network::{self, AwaitAnswer, EndServers, Links, Serve, StartProgram, Usage};
 use dunnage_orders::{Answer, Ask};
 
+use super::helpers::Helping;
 use super::treatment::Network;
-use super::way::{self, Counters, Helping, Passed, Way};
+use super::way::{self, Counters, Passed, Way};
 use super::{
     Attachment, Container, ContainerRequest, Mount, Object, ObjectSpec, Path, Port, Resident, RunContext,
     Subject, Transport, addresses,

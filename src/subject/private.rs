@@ -115,6 +115,10 @@ impl Subject for Private {
         self.subject()?.make(asked, run)
     }
 
+    fn daemons(&self) -> Result<&[i32], &str> {
+        self.begun.as_ref().map_or(Ok(&[]), |begun| begun.subject.daemons())
+    }
+
     fn own_store(&self) -> Option<usize> {
         self.begun.as_ref().map(|begun| std::ptr::from_ref(begun).addr())
     }

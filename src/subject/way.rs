@@ -8,36 +8,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
-use super::login::Login;
-use super::{Path, Subject, Transport, kind_of};
+use super::helpers::Helping;
+use super::{Path, Transport};
 use crate::sys::conntrack::{self, Tracked};
+use crate::sys::process::Process;
 use crate::sys::{clock, process};
 use crate::units::Nanos;
-
-/// Which processes may work for a subject's network: its engine's programs, since containers were begun.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Helping {
-    names: &'static [&'static str],
-    /// In clock ticks after boot.
-    since: u64,
-    /// The ordinary user for whom they work, if it is one.
-    user: Option<u32>,
-}
-
-impl Helping {
-    /// From now on.
-    pub fn begin(subject: &dyn Subject) -> Helping {
-        let names = kind_of(&subject.about().spec).map_or(&[][..], |kind| kind.helpers);
-        let user = subject.about().spec.get("rootless").and_then(Login::ids).map(|(user, _)| user);
-        Helping { names, since: process::now(), user }
-    }
-
-    /// Whether a helper may run as this user: those of other users only have the name. Helpers of root become users of the system.
-    fn is_by(&self, user: u32) -> bool {
-        const ORDINARY: std::ops::Range<u32> = 1000..65_534;
-        !ORDINARY.contains(&user) || Some(user) == self.user || user == rustix::process::geteuid().as_raw()
-    }
-}
 
 /// Interfaces by their network namespace.
 pub(super) type Passed = BTreeMap<String, Vec<String>>;
@@ -81,20 +57,12 @@ impl Counters {
             let own = table.lines().filter_map(packets).collect::<Vec<_>>();
             own.into_iter().map(move |(name, packets)| ((namespace.clone(), name), packets))
         });
-        let helper = |one: process::Process| {
-            // A helper that executes itself again has another name, but the same executable.
-            let file =
-                one.executable.as_ref().and_then(|path| path.file_name()?.to_str()).unwrap_or_default();
-            let helper =
-                helping.names.iter().find(|name| one.name.starts_with(**name) || file.starts_with(**name));
-            Some((one.pid, (helper?.to_string(), clock::process_cpu(one.pid).ok()?)))
+        let helper = |(name, one): (&str, Process)| {
+            Some((one.pid, (name.to_owned(), clock::process_cpu(one.pid).ok()?)))
         };
         Counters {
             interfaces: interfaces.collect(),
-            helpers: process::since(helping.since)
-                .filter(|one| process::user_of(one.pid).is_some_and(|user| helping.is_by(user)))
-                .filter_map(helper)
-                .collect(),
+            helpers: helping.on_the_way().filter_map(helper).collect(),
         }
     }
 

@@ -240,6 +240,12 @@ impl Process {
         (self.pid, self.start_ticks) == (other.pid, other.start_ticks)
     }
 
+    /// One for tests.
+    #[cfg(test)]
+    pub fn planted(pid: i32, parent: i32, name: &str, start_ticks: u64) -> Process {
+        Process { pid, parent, name: name.to_owned(), executable: None, start_ticks }
+    }
+
     /// When it started, in clock ticks after boot; together with the id it is unique.
     pub fn started(&self) -> u64 {
         self.start_ticks

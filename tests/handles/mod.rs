@@ -6,6 +6,7 @@ mod names;
 mod pairs;
 mod published;
 mod storage;
+mod watched;
 mod web;
 
 use std::io::{BufRead, BufReader};

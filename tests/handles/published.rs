@@ -19,7 +19,7 @@ fn is_read_back(test: &str, text: &str, helpers: i64) {
         Ok(_) => {
             let mut count = || {
                 let launch = subject.launch(&run).unwrap_or_else(|abort| panic!("{text}: {abort:?}"));
-                launch.cpu.unwrap_or_else(|why| panic!("{text}: {why:?}")).port_helpers
+                launch.observed.cpu.unwrap_or_else(|why| panic!("{text}: {why:?}")).port_helpers
             };
             let counts: Vec<i64> = (0..3).map(|_| count()).collect();
             assert_eq!(counts.iter().min(), Some(&helpers), "{text}: {counts:?}");

@@ -47,7 +47,7 @@ const SAID: &str = "aligned all architecture as attached backend bare batches be
      manager map measured metacopy mnt monitor mtu names namespace network no_new_privs none offloads one open ordinary overlay own pack period_cpu \
      periods pid pieces pilot pinned pivot plan port ports private processes published queries quota quota_burst quota_period ready removal_took \
      remove removed resolver returned root root_durability rootless samples seccomp seccomp_filters seccomp_instructions second_took server \
-     server_cpu serving session set snapshotter socket spawn start step stop stopped storage store_bypass streams system third_took threads \
+     server_cpu serving session set shared_cpu snapshotter socket spawn start step stop stopped storage store_bypass streams system third_took threads \
      throttled throttled_time trip trips turns uid umask undo undone unknown unpacked up_bytes up_took uptime usage user user_mapping uts vdso \
      waited warm_up warm_up_requests warm_up_took way window wrong";
 

@@ -9,13 +9,11 @@ use super::requests::Container;
 use super::{Address, Api};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::resource::command;
-use crate::subject::account::Account;
-use crate::subject::client::{self, Call, Terminal};
-use crate::subject::{Entrypoint, Launch, RunContext};
-use crate::sys::clock;
-use crate::sys::remains::Remains;
+use crate::subject::client::{self, Call, Returned, Terminal};
+use crate::subject::{Entrypoint, Launch, RunContext, Subject};
 use crate::sys::socket::{Patience, Stopped};
 use crate::sys::spawn::{Ended, Reading, Status};
+use crate::sys::{accounting, clock};
 use crate::units::{Nanos, Stamp};
 
 /// The requests of a launch, ready to be sent.
@@ -56,27 +54,24 @@ pub(super) fn launch(
         reading: entrypoint.reading(),
     };
     let address = api.address();
-    let remains = Remains::new();
-    let account = Account::begin(run, api.daemons().unwrap_or_default());
-    let mut patience = Patience::new(entrypoint.allowed(run), Some(&run.interrupts));
-    let spawned = clock::now();
-    let answered = carry_out(&requests, &address, &mut patience)
-        .map_err(|abort| taking(abort, clock::now().since(spawned)))?;
-    let returned = answered.parts.last().map_or(spawned, |(_, at)| *at);
     let terminal = api.engine.terminal();
-    let (span, output) = ((spawned, returned), answered.output);
-    let ended = ended(span, answered.status, output, terminal, &requests.attach)?;
-    let message = client::message_in(&requests.start.shown, &ended, terminal, entrypoint)?;
     let call = Call {
-        daemons: api.daemons(),
         runtime: api.engine.runtime.as_deref(),
         terminal,
         ..Call::new(name, &api.engine.about.expected, entrypoint)
     };
-    let shown = &requests.remove.as_ref().unwrap_or(&requests.wait).shown;
-    let count = || account.finish(None, answered.own_cpu, call.runtime);
-    let launch = client::concluded(run, &call, shown, (spawned, returned), message, Some(remains), count)?;
-    Ok(Launch { parts: answered.parts, ..launch })
+    let part = || {
+        let mut patience = Patience::new(entrypoint.allowed(run), Some(&run.interrupts));
+        let spawned = clock::now();
+        let answered = carry_out(&requests, &address, &mut patience)
+            .map_err(|abort| taking(abort, clock::now().since(spawned)))?;
+        let Answered { parts, status, output, own_cpu: client_cpu } = answered;
+        let span = (spawned, parts.last().map_or(spawned, |(_, at)| *at));
+        let ended = ended(span, status, output, terminal, &requests.attach)?;
+        let (shown, client) = (requests.start.shown.clone(), accounting::Client::Launcher);
+        Ok(Returned { shown, ended, client, client_cpu, parts })
+    };
+    client::launch(run, api.daemons(), &call, part)
 }
 
 /// Adds how long it took to a failure.

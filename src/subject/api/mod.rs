@@ -187,14 +187,6 @@ impl Api {
         }
     }
 
-    /// The daemons that work for it.
-    fn daemons(&self) -> Result<&[i32], &str> {
-        match &self.server {
-            Server::Daemon(_) => self.engine.daemons.as_deref().map_err(String::as_str),
-            Server::Own(service) => Ok(service.as_ref().map_or(&[], |service| &service.ready.processes)),
-        }
-    }
-
     fn config<'a>(&'a self, run: &'a RunContext, entrypoint: Entrypoint<'a>) -> ContainerConfig<'a> {
         let (image, is_ours) = self.engine.image_for(entrypoint);
         ContainerConfig {
@@ -289,6 +281,13 @@ impl Api {
 impl Subject for Api {
     fn about(&self) -> &Description {
         &self.engine.about
+    }
+
+    fn daemons(&self) -> Result<&[i32], &str> {
+        match &self.server {
+            Server::Daemon(_) => self.engine.daemons(),
+            Server::Own(service) => Ok(service.as_ref().map_or(&[], |service| &service.ready.processes)),
+        }
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {

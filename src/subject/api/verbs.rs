@@ -15,9 +15,9 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::PROBE;
 use crate::resource::Found;
+use crate::subject::Entrypoint;
 use crate::subject::client::Terminal;
 use crate::subject::container::{Draft, Entered, Published, Span, Verbs};
-use crate::subject::{Cpu, Entrypoint};
 use crate::sys::clock;
 use crate::sys::process;
 use crate::sys::socket::Patience;
@@ -124,10 +124,10 @@ impl Verbs for OfApi<'_> {
         let (output, status, returned) =
             visit(&self.api.address(), &self.container, &make, tty, entrypoint.reading(), &mut patience)
                 .map_err(|abort| taking(abort, clock::now().since(spawned)))?;
-        let client = Nanos(clock::thread_cpu().0 - before.0);
+        let client_cpu = Nanos(clock::thread_cpu().0 - before.0);
         let ended = ended((spawned, returned), status, output, terminal, &make)?;
         let entered = self.draft.entered(&make.shown, &ended, terminal, entrypoint)?;
-        Ok(Entered { cpu: Cpu { client, ..Cpu::default() }, ..entered })
+        Ok(Entered { client_cpu, ..entered })
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
@@ -160,10 +160,6 @@ impl Verbs for OfApi<'_> {
             Some(Published { inside, host })
         };
         Ok(own.filter_map(published).collect())
-    }
-
-    fn daemons(&self) -> Result<&[i32], &str> {
-        self.api.daemons()
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {

@@ -113,10 +113,6 @@ impl Verbs for OfContainerd<'_> {
         self.first.as_ref().map(|first| first.pid).ok_or_else(nothing_runs)
     }
 
-    fn daemons(&self) -> Result<&[i32], &str> {
-        self.containerd.daemons.as_deref().map_err(String::as_str)
-    }
-
     fn discard(&mut self) -> Result<Found, Failure> {
         self.containerd.ctr.remove(&self.draft.name, self.containerd.key("snapshotter"))
     }

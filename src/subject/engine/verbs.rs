@@ -68,10 +68,6 @@ impl Verbs for OfEngine<'_> {
         said.unwrap_or_else(|why| why.reason)
     }
 
-    fn daemons(&self) -> Result<&[i32], &str> {
-        self.engine.daemons.as_deref().map_err(String::as_str)
-    }
-
     fn discard(&mut self) -> Result<Found, Failure> {
         self.engine.rm(&self.draft.name)
     }

@@ -11,7 +11,7 @@ use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::PROBE;
 use crate::resource::Found;
 use crate::subject::container::{Draft, Entered, Span, Verbs, nothing_runs};
-use crate::subject::{Attachment, Cpu, Entrypoint};
+use crate::subject::{Attachment, Entrypoint};
 use crate::sys::clock;
 use crate::sys::container::{Entrance, LaunchError, Made, Prepared, Running};
 use crate::sys::spawn::Unfinished;
@@ -91,9 +91,9 @@ impl Verbs for OfFloor<'_> {
         let child = self.prepared.enter(made, running.child.pid, entrance).map_err(refused)?;
         let child = child.read(reading);
         let ended = child.wait(entrypoint.allowed(run), Some(&run.interrupts)).map_err(unfinished)?;
-        let client = Nanos(clock::thread_cpu().0 - before.0);
+        let client_cpu = Nanos(clock::thread_cpu().0 - before.0);
         let entered = self.draft.entered("the probe that entered", &ended, Terminal::No, entrypoint)?;
-        Ok(Entered { cpu: Cpu { client, ..Cpu::default() }, ..entered })
+        Ok(Entered { client_cpu, ..entered })
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {

@@ -21,7 +21,10 @@ mod record;
 mod ring;
 mod tree;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context, Result, anyhow, bail};
 
 use self::record::Event;
 use self::ring::{Ring, online_cpus};
@@ -62,7 +65,9 @@ impl Tree {
 pub struct LaunchCpu {
     /// The client and all its descendants.
     pub client: Tree,
-    /// The daemons, and what they forked in the window.
+    /// What the daemons started for the container itself, as far as processes of it were named.
+    pub own: Tree,
+    /// The daemons, and everything else that they forked in the window.
     pub daemons: Tree,
 }
 
@@ -72,11 +77,34 @@ pub struct LaunchCpu {
 #[derive(Debug)]
 pub struct Listener {
     cpus: Vec<usize>,
+    heard: Mutex<Heard>,
+}
+
+/// What was recorded since the first of the open windows began.
+#[derive(Debug)]
+struct Heard {
     rings: Vec<Ring>,
-    daemons: Vec<i32>,
-    begin: Option<Stamp>,
-    /// Events of the window that have been read so far.
+    /// Events that have been read so far.
     events: Vec<Event>,
+    /// When each open window began, by its number.
+    open: BTreeMap<u64, Stamp>,
+    /// Windows so far.
+    begun: u64,
+    /// The number of the last window that was not alone: one with a lower number that is still open was not either.
+    overlapped: u64,
+    /// What went wrong last, and when: a window that was open then has no sum.
+    spoiled: Option<(String, Stamp)>,
+}
+
+/// What happens from its beginning on. Any number of windows may be open at a time, in any threads.
+#[derive(Debug)]
+pub struct Window<'a> {
+    listener: &'a Listener,
+    number: u64,
+    begin: Stamp,
+    daemons: Vec<i32>,
+    /// Whether another one was open when it began.
+    joined: bool,
 }
 
 impl Listener {
@@ -99,51 +127,103 @@ impl Listener {
             })
         };
         let rings = cpus.iter().map(ring).collect::<Result<_>>()?;
-        Ok(Listener { cpus, rings, daemons: Vec::new(), begin: None, events: Vec::new() })
+        let (open, events) = (BTreeMap::new(), Vec::new());
+        let heard = Heard { rings, events, open, begun: 0, overlapped: 0, spoiled: None };
+        Ok(Listener { cpus, heard: Mutex::new(heard) })
     }
 
-    /// Begins a window and forgets everything before. What the daemons do for other clients in the window
-    /// cannot be told apart and is counted too. `daemons` are the processes that work for the client without
-    /// descending from it (engine, containerd, also a shim older than the launch); each must exist now.
-    pub fn begin(&mut self, daemons: &[i32]) {
-        self.daemons = daemons.to_vec();
-        self.events.clear();
-        for ring in &self.rings {
-            ring.discard();
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a window. What the daemons do for other clients in it cannot be told apart and is counted too. `daemons` are the
+    /// processes that work for the client without descending from it (engine, containerd); each must exist now.
+    pub fn begin(&self, daemons: &[i32]) -> Window<'_> {
+        let mut heard = self.heard();
+        let joined = !heard.open.is_empty();
+        heard.begun += 1;
+        let number = heard.begun;
+        if joined {
+            heard.overlapped = number;
+        } else {
+            heard.events.clear();
+            heard.rings.iter().for_each(Ring::discard);
         }
-        self.begin = Some(clock::now());
+        let begin = clock::now();
+        heard.open.insert(number, begin);
+        Window { listener: self, number, begin, daemons: daemons.to_vec(), joined }
     }
+}
 
-    /// Adds up the window since the last [`Listener::begin`]; the window stays open. If this process is the
+impl Heard {
+    /// Reads what the rings have.
+    fn take(&mut self, cpus: &[usize]) {
+        for (ring, &cpu) in self.rings.iter().zip(cpus) {
+            let taken = ring.take().with_context(|| format!("the ring of CPU {cpu} was full"));
+            if let Err(why) = taken.and_then(|bytes| record::parse(cpu, &bytes, &mut self.events)) {
+                self.spoiled = Some((format!("{why:#}"), clock::now()));
+            }
+        }
+        if online_cpus().is_ok_and(|own| own != cpus) {
+            self.spoiled =
+                Some(("the set of online CPUs changed during the launch".to_owned(), clock::now()));
+        }
+    }
+}
+
+impl Window<'_> {
+    /// Adds up the window until now; it stays open. `own` are processes of the container itself. If this process is the
     /// client itself, the client's tree is empty, and the caller adds the CPU time of this thread.
     ///
     /// Costs about 1 µs per 5 switches, after the launch. Living processes are counted until now.
     ///
     /// # Errors
     /// If any record is missing: no number rather than a wrong one.
-    ///
-    /// # Panics
-    /// Without a `begin` before it.
-    pub fn so_far(&mut self, client: Client) -> Result<LaunchCpu> {
+    pub fn so_far(&self, client: Client, own: &[i32]) -> Result<LaunchCpu> {
         let end = clock::now();
-        let begin = self.begin.expect("`begin` opens the window that is added up");
-        for (ring, &cpu) in self.rings.iter().zip(&self.cpus) {
-            let bytes = ring.take().with_context(|| format!("the ring of CPU {cpu} was full"))?;
-            record::parse(cpu, &bytes, &mut self.events)?;
+        let mut heard = self.listener.heard();
+        heard.take(&self.listener.cpus);
+        if let Some((why, at)) = &heard.spoiled
+            && at.0 >= self.begin.0
+        {
+            bail!("{why}");
         }
-        let unchanged = online_cpus().is_ok_and(|cpus| cpus == self.cpus);
-        ensure!(unchanged, "the set of online CPUs changed during the launch");
-        let roots = tree::Roots { launcher: std::process::id() as i32, client, daemons: &self.daemons };
-        tree::sum(&mut self.events.clone(), begin, end, roots)
+        let mut events = heard.events.clone();
+        drop(heard);
+        let roots = tree::Roots { launcher: std::process::id() as i32, client, daemons: &self.daemons, own };
+        tree::sum(&mut events, self.begin, end, roots)
     }
 
-    /// CPU time so far of everything created in the window: the children of this process and of the daemons.
+    /// CPU time so far of everything created in the window: the children of this thread, of the daemons, and of these processes
+    /// of the container itself.
     ///
     /// # Errors
-    /// As [`Listener::so_far`].
-    pub fn newborn(&mut self) -> Result<Nanos> {
-        let LaunchCpu { client, daemons } = self.so_far(Client::Children)?;
-        let born = daemons.processes.iter().filter(|one| !self.daemons.contains(&one.pid));
-        Ok(Nanos(client.cpu().0 + born.map(|one| one.cpu.0).sum::<i64>()))
+    /// As [`Window::so_far`].
+    pub fn newborn(&self, own: &[i32]) -> Result<Nanos> {
+        let all = self.so_far(Client::Children(thread()), own)?;
+        let born = all.own.processes.iter().chain(&all.daemons.processes);
+        let born = born.filter(|one| !self.daemons.contains(&one.pid) && !own.contains(&one.pid));
+        Ok(Nanos(all.client.cpu().0 + born.map(|one| one.cpu.0).sum::<i64>()))
     }
+
+    /// Whether another window was open at any time while this one was.
+    pub fn overlaps(&self) -> bool {
+        self.joined || self.listener.heard().overlapped > self.number
+    }
+}
+
+impl Drop for Window<'_> {
+    fn drop(&mut self) {
+        let mut heard = self.listener.heard();
+        heard.open.remove(&self.number);
+        match heard.open.values().min().copied() {
+            Some(first) => heard.events.retain(|event| event.time >= first.0),
+            None => heard.events.clear(),
+        }
+    }
+}
+
+/// The number of the calling thread.
+pub fn thread() -> i32 {
+    rustix::thread::gettid().as_raw_pid()
 }

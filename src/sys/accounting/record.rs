@@ -23,7 +23,7 @@ pub struct Event {
 /// namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Thread `by` of process `by_pid` made thread `tid` of process `pid`.
+    /// Thread `by_tid` of process `by_pid` made thread `tid` of process `pid`.
     Fork {
         /// The new thread's process.
         pid: i32,
@@ -31,6 +31,8 @@ pub enum Kind {
         tid: i32,
         /// The process that called fork or clone, also with `CLONE_PARENT`.
         by_pid: i32,
+        /// Its thread that did.
+        by_tid: i32,
     },
     /// A process executed a program; its other threads are gone.
     Exec {
@@ -124,7 +126,7 @@ fn event(kind: u32, misc: u16, record: &[u8]) -> Option<Option<Kind>> {
         LOST => Some(Kind::Lost { count: long(8)? }),
         COMM if !flagged => None,
         COMM => Some(Kind::Exec { pid: id(0)? }),
-        FORK => Some(Kind::Fork { pid: id(0)?, by_pid: id(4)?, tid: id(8)? }),
+        FORK => Some(Kind::Fork { pid: id(0)?, by_pid: id(4)?, tid: id(8)?, by_tid: id(12)? }),
         MMAP2 => {
             let device = libc::makedev(id(32)? as u32, id(36)? as u32);
             Some(Kind::Map { pid: id(0)?, device, inode: long(40)?, path: text(body.get(64..)?) })
@@ -187,7 +189,7 @@ mod tests {
         assert_eq!(
             kinds,
             [
-                (100, Kind::Fork { pid: 7, tid: 8, by_pid: 5 }),
+                (100, Kind::Fork { pid: 7, tid: 8, by_pid: 5, by_tid: 6 }),
                 (110, Kind::Exec { pid: 7 }),
                 (
                     112,

@@ -40,8 +40,8 @@ pub enum Client {
     Launcher,
     /// This child, started in the window.
     Child(i32),
-    /// Every child started in the window.
-    Children,
+    /// Every child that this thread of the launcher started in the window.
+    Children(i32),
 }
 
 /// The roots to account for.
@@ -53,6 +53,9 @@ pub struct Roots<'a> {
     pub client: Client,
     /// Processes older than the window.
     pub daemons: &'a [i32],
+    /// Processes of the container itself. What the daemons started for one of them, such as a shim, is its own with everything
+    /// that descends from it.
+    pub own: &'a [i32],
 }
 
 struct Process {
@@ -129,6 +132,20 @@ impl World {
         }
     }
 
+    /// The oldest ancestor of a process that no root has started, or itself; none if it descends from one of these clients.
+    fn top_of(&self, mut index: usize, clients: &HashSet<usize>, roots: &HashSet<usize>) -> Option<usize> {
+        while let Some(parent) = self.processes[index].parent {
+            if clients.contains(&index) {
+                return None;
+            }
+            if roots.contains(&parent) {
+                return (!clients.contains(&parent)).then_some(index);
+            }
+            index = parent;
+        }
+        Some(index)
+    }
+
     /// The index of the nearest root that a process descends from.
     fn root_of(&self, mut index: usize, roots: &HashSet<usize>) -> Option<usize> {
         loop {
@@ -145,7 +162,7 @@ impl World {
 /// # Errors
 /// If records are missing or the client was not seen: then no sum can be trusted.
 pub fn sum(events: &mut Vec<Event>, begin: Stamp, end: Stamp, roots: Roots<'_>) -> Result<LaunchCpu> {
-    lost(events)?;
+    lost(events, begin)?;
     events.retain(|event| event.time >= begin.0 && event.time <= end.0);
     // A stable sort: events of one CPU with the same time keep their order.
     events.sort_by_key(|event| event.time);
@@ -156,13 +173,13 @@ pub fn sum(events: &mut Vec<Event>, begin: Stamp, end: Stamp, roots: Roots<'_>) 
     let mut clients = HashSet::new();
     for event in events.iter() {
         match &event.kind {
-            &Kind::Fork { pid, tid, by_pid } if pid == tid => {
+            &Kind::Fork { pid, tid, by_pid, by_tid } if pid == tid => {
                 let parent = world.process(by_pid);
                 let index = world.insert(pid, Some(parent));
                 let is_client = match roots.client {
                     Client::Launcher => false,
                     Client::Child(child) => pid == child && clients.is_empty(),
-                    Client::Children => true,
+                    Client::Children(thread) => by_tid == thread,
                 };
                 if is_client && by_pid == roots.launcher {
                     clients.insert(index);
@@ -197,17 +214,21 @@ pub fn sum(events: &mut Vec<Event>, begin: Stamp, end: Stamp, roots: Roots<'_>) 
     if let (Client::Child(pid), true) = (roots.client, clients.is_empty()) {
         bail!("the start of process {pid} was not recorded");
     }
-    Ok(gather(world, &clients, &daemons))
+    // One that never ran in the window has no time in it.
+    let own = roots.own.iter().filter_map(|pid| world.by_pid.get(pid).copied());
+    let own = own.filter_map(|index| world.top_of(index, &clients, &(&daemons | &clients))).collect();
+    Ok(gather(world, &clients, &own, &daemons))
 }
 
 /// A loss reported by the very first record of a ring happened before the window, when the ring was full of
-/// what `begin` discarded: the kernel reports a loss with the next record that it can write.
-fn lost(events: &[Event]) -> Result<()> {
+/// what `begin` discarded: the kernel reports a loss with the next record that it can write. So did one that was reported before.
+fn lost(events: &[Event], begin: Stamp) -> Result<()> {
     let mut seen = HashSet::new();
-    for Event { cpu, kind, .. } in events {
+    for Event { cpu, kind, time } in events {
         let first = seen.insert(cpu);
         if let Kind::Lost { count } = kind
             && !first
+            && *time >= begin.0
         {
             bail!("{count} records were lost on CPU {cpu}");
         }
@@ -215,14 +236,20 @@ fn lost(events: &[Event]) -> Result<()> {
     Ok(())
 }
 
-fn gather(world: World, clients: &HashSet<usize>, daemons: &HashSet<usize>) -> LaunchCpu {
-    let roots = daemons | clients;
+fn gather(
+    world: World,
+    clients: &HashSet<usize>,
+    own: &HashSet<usize>,
+    daemons: &HashSet<usize>,
+) -> LaunchCpu {
+    let roots = &(daemons | clients) | own;
     let owners: Vec<Option<usize>> =
         (0..world.processes.len()).map(|index| world.root_of(index, &roots)).collect();
     let mut sums = LaunchCpu::default();
     for (process, owner) in world.processes.into_iter().zip(owners) {
         match owner {
             Some(root) if clients.contains(&root) => sums.client.processes.push(process.account),
+            Some(root) if own.contains(&root) => sums.own.processes.push(process.account),
             Some(_) => sums.daemons.processes.push(process.account),
             None => {}
         }

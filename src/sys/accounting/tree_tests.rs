@@ -23,11 +23,11 @@ impl Stream {
     }
 
     fn fork(&mut self, by_pid: i32, pid: i32) -> &mut Self {
-        self.at(0, Kind::Fork { pid, tid: pid, by_pid })
+        self.at(0, Kind::Fork { pid, tid: pid, by_pid, by_tid: by_pid })
     }
 
     fn thread(&mut self, pid: i32, tid: i32) -> &mut Self {
-        self.at(0, Kind::Fork { pid, tid, by_pid: pid })
+        self.at(0, Kind::Fork { pid, tid, by_pid: pid, by_tid: pid })
     }
 
     fn exec(&mut self, pid: i32) -> &mut Self {
@@ -49,8 +49,12 @@ impl Stream {
     }
 
     fn sum(&mut self, daemons: &[i32]) -> Result<LaunchCpu> {
+        self.sum_of(Client::Child(CLIENT), &[], daemons)
+    }
+
+    fn sum_of(&mut self, client: Client, own: &[i32], daemons: &[i32]) -> Result<LaunchCpu> {
         let end = Stamp(self.time + 10);
-        sum(&mut self.events, Stamp(0), end, Roots { launcher: US, client: Client::Child(CLIENT), daemons })
+        sum(&mut self.events.clone(), Stamp(0), end, Roots { launcher: US, client, daemons, own })
     }
 }
 
@@ -127,6 +131,45 @@ fn daemons_count_with_what_they_fork_and_with_all_their_threads() {
     assert_eq!(pids, [50, 60, 61, 62]);
 }
 
+/// Two containers of one daemon at the same moment, each with a shim, a runtime and a first process, and a program that the
+/// daemon starts for both.
+#[test]
+fn overlapping_launches_have_clients_and_shims_of_their_own_and_share_the_daemon() {
+    let mut stream = Stream::default();
+    let by = |stream: &mut Stream, thread, pid| {
+        stream.at(0, Kind::Fork { pid, tid: pid, by_pid: US, by_tid: thread });
+    };
+    by(&mut stream, 11, 100);
+    by(&mut stream, 12, 200);
+    stream.run(0, 50, 50, 4000).fork(50, 110).fork(50, 210).fork(50, 300);
+    // The runtime is forked by the shim, and the first process by the runtime.
+    stream.fork(110, 111).fork(210, 211).fork(111, 112).fork(211, 212);
+    for (pid, nanos) in [(100, 20), (110, 30), (111, 40), (112, 50), (300, 900)] {
+        stream.run(0, pid, pid, nanos);
+    }
+    for (pid, nanos) in [(200, 200), (210, 300), (211, 400), (212, 500)] {
+        stream.run(1, pid, pid, nanos);
+    }
+    let totals = |sums: &LaunchCpu| (total(&sums.client), total(&sums.own), total(&sums.daemons));
+    let first = stream.sum_of(Client::Children(11), &[112], &[50]).unwrap();
+    let second = stream.sum_of(Client::Children(12), &[212], &[50]).unwrap();
+    // What is not known to be its own is the daemon's, the other container's shim included.
+    assert_eq!(totals(&first), (20, 120, 4000 + 900 + 1200));
+    assert_eq!(totals(&second), (200, 1200, 4000 + 900 + 120));
+    let both = stream.sum_of(Client::Launcher, &[112, 212], &[50]).unwrap();
+    assert_eq!(totals(&both), (0, 1320, 4900));
+}
+
+#[test]
+fn a_process_of_the_container_that_is_older_than_the_window_is_a_root_of_its_own() {
+    let mut stream = Stream::default();
+    // The shim of a running container starts a second process in it; the monitor of another one descends from the client.
+    stream.fork(US, CLIENT).fork(CLIENT, 101).fork(70, 71).run(0, 70, 70, 100).run(0, 71, 71, 50);
+    stream.run(0, 101, 101, 7).run(0, 72, 72, 1000);
+    let sums = stream.sum_of(Client::Child(CLIENT), &[70, 101, 999], &[50]).unwrap();
+    assert_eq!((total(&sums.client), total(&sums.own), total(&sums.daemons)), (7, 150, 0));
+}
+
 #[test]
 fn the_launcher_and_the_idle_task_are_nobodys_cost() {
     let mut stream = Stream::default();
@@ -144,7 +187,7 @@ fn who_runs_at_either_end_of_the_window_counts_for_the_part_inside() {
         .fork(US, CLIENT)
         .at(0, Kind::On { pid: CLIENT, tid: CLIENT });
     let end = Stamp(stream.time + 123);
-    let roots = Roots { launcher: US, client: Client::Child(CLIENT), daemons: &[50] };
+    let roots = Roots { launcher: US, client: Client::Child(CLIENT), daemons: &[50], own: &[] };
     let sums = sum(&mut stream.events, Stamp(900), end, roots).unwrap();
     assert_eq!((total(&sums.daemons), total(&sums.client)), (100, 123));
 }
@@ -210,5 +253,7 @@ proptest! {
         }
         let sums = stream.sum(&[50]).unwrap();
         prop_assert_eq!(total(&sums.client) + total(&sums.daemons), expected);
+        let sums = stream.sum_of(Client::Child(CLIENT), &[pids[5]], &[50]).unwrap();
+        prop_assert_eq!(total(&sums.client) + total(&sums.own) + total(&sums.daemons), expected);
     }
 }

@@ -16,8 +16,51 @@ pub struct Kind {
     pub meaning: &'static str,
     /// The keys that it has.
     pub keys: &'static [Key],
-    /// Programs that carry packets or answer names for its containers, by the beginning of their names.
-    pub helpers: &'static [&'static str],
+    /// The programs that it keeps or starts for its containers.
+    pub helpers: &'static [Helper],
+}
+
+/// A program that an engine keeps or starts for its containers, other than its client.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Helper {
+    /// The beginning of its name.
+    pub name: &'static str,
+    /// What it does.
+    pub duty: Duty,
+}
+
+/// What a helper does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Duty {
+    /// Serves the client, for all containers.
+    Daemon,
+    /// Is the parent of a container's first process, and tells how it ended.
+    Shim,
+    /// Forwards published ports, and does nothing else.
+    Ports,
+    /// Is a network in user space.
+    Network,
+    /// Makes networks.
+    Setup,
+    /// Answers names.
+    Names,
+    /// Is a filesystem in user space.
+    Storage,
+    /// Holds namespaces.
+    Namespaces,
+    /// Is a kernel in user space, or opens files for one.
+    Kernel,
+}
+
+impl Duty {
+    /// Whether it may carry packets of containers or answer names. A shim may hold the socket of a published port.
+    pub fn is_on_the_way(self) -> bool {
+        matches!(self, Duty::Ports | Duty::Network | Duty::Names | Duty::Shim)
+    }
+}
+
+const fn helper(duty: Duty, name: &'static str) -> Helper {
+    Helper { name, duty }
 }
 
 impl Kind {
@@ -25,7 +68,7 @@ impl Kind {
         Kind { name, layer, meaning, keys, helpers: &[] }
     }
 
-    const fn helped_by(self, helpers: &'static [&'static str]) -> Kind {
+    const fn helped_by(self, helpers: &'static [Helper]) -> Kind {
         Kind { helpers, ..self }
     }
 }
@@ -356,7 +399,8 @@ pub static RUNSC: Kind = Kind::of(
     &RUNSC_KEYS,
     "gVisor's OCI runtime, from a bundle: the container runs on its own kernel; it does not take `cpus`, \
      since a quota cannot be read back inside",
-);
+)
+.helped_by(&[helper(Duty::Kernel, "runsc")]);
 
 /// The kind `containerd`.
 pub static CONTAINERD: Kind = Kind::of(
@@ -364,7 +408,8 @@ pub static CONTAINERD: Kind = Kind::of(
     Layer::Engine,
     &CONTAINERD_KEYS,
     "containerd through `ctr`; `containerd+RUNTIME` for any installed runtime that behaves as runc does",
-);
+)
+.helped_by(&[helper(Duty::Daemon, "containerd"), helper(Duty::Shim, "containerd-shim")]);
 
 /// The kind `docker`.
 pub static DOCKER: Kind = Kind::of(
@@ -373,7 +418,16 @@ pub static DOCKER: Kind = Kind::of(
     &DOCKER_KEYS,
     "Docker through its command line or API; `docker+RUNTIME` for a runtime that the daemon knows",
 )
-.helped_by(&["docker-proxy", "rootlesskit", "slirp4netns"]);
+.helped_by(&[
+    helper(Duty::Daemon, "dockerd"),
+    helper(Duty::Daemon, "containerd"),
+    helper(Duty::Shim, "containerd-shim"),
+    helper(Duty::Ports, "docker-proxy"),
+    helper(Duty::Ports, "rootlesskit-docker-proxy"),
+    helper(Duty::Network, "rootlesskit"),
+    helper(Duty::Network, "slirp4netns"),
+    helper(Duty::Storage, "fuse-overlayfs"),
+]);
 
 /// The kind `podman`.
 pub static PODMAN: Kind = Kind::of(
@@ -382,7 +436,17 @@ pub static PODMAN: Kind = Kind::of(
     &PODMAN_KEYS,
     "Podman through its command line or API; `podman+RUNTIME` for any runtime that is installed",
 )
-.helped_by(&["rootlessport", "pasta", "passt", "slirp4netns", "conmon", "aardvark-dns"]);
+.helped_by(&[
+    helper(Duty::Shim, "conmon"),
+    helper(Duty::Ports, "rootlessport"),
+    helper(Duty::Network, "pasta"),
+    helper(Duty::Network, "passt"),
+    helper(Duty::Network, "slirp4netns"),
+    helper(Duty::Setup, "netavark"),
+    helper(Duty::Names, "aardvark-dns"),
+    helper(Duty::Storage, "fuse-overlayfs"),
+    helper(Duty::Namespaces, "catatonit"),
+]);
 
 /// The kind `fake`.
 pub static FAKE: Kind = Kind::of("fake", Layer::Engine, &FAKE_KEYS, "follows a script");

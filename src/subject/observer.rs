@@ -1,0 +1,121 @@
+//! What watches a launch, or what is done with running containers, from outside. All observers are armed right before the first
+//! system call of what they watch and stopped once it has returned and is gone, or has settled, so that none is in its time.
+//!
+//! The CPU time of all processes is the first of them (`account`); a run has the list.
+
+use std::path::Path;
+
+use super::Cpu;
+use crate::outcome::{Abort, Artefact, Name};
+use crate::sys::accounting::{Client, Listener, thread};
+use crate::sys::signals::Interrupts;
+use crate::units::Nanos;
+
+/// What is watched, as far as it is known.
+#[derive(Debug)]
+pub struct Watched<'a> {
+    /// Hears what processes do, or why it cannot.
+    pub listener: Result<&'a Listener, &'a str>,
+    /// The user's requests to stop.
+    pub interrupts: &'a Interrupts,
+    /// The daemons that work for it, or why some of them are not known.
+    pub daemons: Result<&'a [i32], &'a str>,
+    /// The runtime's executable, which must have run, where one is asked for.
+    pub runtime: Option<&'a Path>,
+    /// Which processes are the client; known once it has started.
+    pub client: Client,
+    /// CPU time of this thread that is the client's.
+    pub client_cpu: Nanos,
+    /// Processes of the containers themselves, on the host, where they are known by the end.
+    pub own: &'a [i32],
+}
+
+/// Something that watches.
+pub trait Observer<'a> {
+    /// Right before the first system call.
+    fn arm(&mut self, of: &Watched<'a>) -> Result<(), Abort>;
+    /// Waits until what was started meanwhile is calm, where containers continue to run.
+    fn settle(&mut self, _: &Watched<'a>) -> Result<(), Abort> {
+        Ok(())
+    }
+    /// Right after everything is gone or has settled. An error is the outcome of what was watched.
+    fn stop(&mut self, of: &Watched<'a>) -> Result<(), Abort>;
+    /// Adds what it found, once nothing is watched any more.
+    fn facts(&mut self, found: &mut Observed);
+    /// The files that it leaves with the sample.
+    fn artefacts(&mut self) -> Vec<(Name, Artefact)> {
+        Vec::new()
+    }
+}
+
+/// Makes an observer for one thing that is watched.
+pub type Make = for<'a> fn(&Watched<'a>) -> Box<dyn Observer<'a> + 'a>;
+
+/// What observers found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observed {
+    /// CPU time, or why there is none.
+    pub cpu: Result<Cpu, String>,
+    /// Other numbers.
+    pub counters: Vec<(Name, i64)>,
+    /// Facts in addition to the treatment's.
+    pub facts: Vec<(&'static str, String)>,
+    /// Files.
+    pub artefacts: Vec<(Name, Artefact)>,
+}
+
+impl Observed {
+    /// CPU time alone.
+    pub fn of(cpu: Result<Cpu, String>) -> Observed {
+        Observed { cpu, counters: Vec::new(), facts: Vec::new(), artefacts: Vec::new() }
+    }
+}
+
+/// Something that is being watched.
+pub struct Watch<'a> {
+    of: Watched<'a>,
+    observers: Vec<Box<dyn Observer<'a> + 'a>>,
+}
+
+impl<'a> Watch<'a> {
+    /// Arms these observers. What this thread starts from now on, and what these daemons do, is watched.
+    pub(super) fn arm(
+        observers: &[Make],
+        (listener, interrupts): (Result<&'a Listener, &'a str>, &'a Interrupts),
+        daemons: Result<&'a [i32], &'a str>,
+    ) -> Result<Watch<'a>, Abort> {
+        let (client, client_cpu) = (Client::Children(thread()), Nanos(0));
+        let of = Watched { listener, interrupts, daemons, runtime: None, client, client_cpu, own: &[] };
+        let mut observers: Vec<_> = observers.iter().map(|make| make(&of)).collect();
+        observers.iter_mut().try_for_each(|one| one.arm(&of))?;
+        Ok(Watch { of, observers })
+    }
+
+    /// Stops the observers of a launch of which nothing is left.
+    pub(super) fn stop(
+        mut self,
+        (client, client_cpu): (Client, Nanos),
+        runtime: Option<&'a Path>,
+    ) -> Result<Observed, Abort> {
+        self.of = Watched { client, client_cpu, runtime, ..self.of };
+        self.found()
+    }
+
+    /// The same for what continues to run: once it is calm, since a monitor still cleans up after an entry has returned. `own` are
+    /// processes of the containers themselves; `client_cpu` is this thread's time that is the client's.
+    pub fn settle(mut self, client_cpu: Nanos, own: &'a [i32]) -> Result<Observed, Abort> {
+        self.of = Watched { client_cpu, own, ..self.of };
+        self.observers.iter_mut().rev().try_for_each(|one| one.settle(&self.of))?;
+        self.found()
+    }
+
+    fn found(mut self) -> Result<Observed, Abort> {
+        self.observers.iter_mut().rev().try_for_each(|one| one.stop(&self.of))?;
+        let mut found = Observed::of(Err("it was not counted".to_owned()));
+        for one in &mut self.observers {
+            one.facts(&mut found);
+            found.artefacts.extend(one.artefacts());
+        }
+        Ok(found)
+    }
+}
