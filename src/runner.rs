@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 
-use crate::measure::Visit;
+use crate::measure::{self, Visited};
 use crate::outcome::{Abort, Failure, FailureClass, Outcome, Sample};
 use crate::plan::Plan;
 use crate::record::{RoundContext, Row, since_1970};
@@ -150,12 +150,12 @@ pub fn run(
         let mut places = 0..;
         for group in order.chunk_by(|one, next| plan.share(*one, *next)) {
             let asked = group.iter().map(|cell| &plan.cells[*cell]);
-            let asked = asked.map(|cell| (cell.experiment, &cell.setting));
+            let asked = asked.map(|cell| (cell.experiment, &cell.setting)).collect();
             let number = plan.cells[group[0]].subject;
             let subject = subjects[number].as_mut();
             let is_skipped = subjects_late[number].is_hopeless();
             let (mut tried, mut late) = (0, 0);
-            let mut visit = Visit::of(subject, asked, (&host, run));
+            let mut visit = measure::begin(Visited { subject, host: &host, run, asked });
             for (&cell, position) in group.iter().zip(&mut places) {
                 listen(&Event::CellBegins { cell, position })?;
                 let planned = &plan.cells[cell];
@@ -165,7 +165,7 @@ pub fn run(
                     Outcome::Skipped(reason)
                 } else {
                     pidfd::take_lateness();
-                    let measured = visit.take(planned.experiment, &planned.setting);
+                    let measured = visit.take((planned.experiment, &planned.setting));
                     match measured.and_then(|sample| while_running(sample, pidfd::take_lateness())) {
                         Ok(sample) => Outcome::Measured(sample),
                         Err(Abort::Failed(failure)) => Outcome::Failed(failure),

@@ -7,6 +7,7 @@ pub mod exec;
 pub mod lifecycle;
 mod network;
 pub mod primitives;
+mod ramp;
 mod scripted;
 pub mod start;
 pub mod storage;
@@ -22,85 +23,89 @@ use crate::subject::{Launch, Observed, RunContext, Subject, Work, bare};
 use crate::units::{Nanos, Stamp};
 use crate::variables;
 
-/// Takes one sample of a subject. Nothing that the subject makes is left when this returns, also after an
-/// error.
-pub type Measure = fn(&mut dyn Subject, &Setting, &RunContext) -> Result<Sample, Abort>;
-
-/// How an experiment is measured.
-#[derive(Clone, Copy)]
-enum How {
-    /// Each sample has containers of its own.
-    Alone(Measure),
-    /// The samples of a subject in a round share a server.
-    Together(&'static network::Exchange),
+/// What an experiment measures: one subject in one round with all its settings. It may hold any number of containers, and gives
+/// samples as they come; nothing of it is left when it is dropped.
+pub trait Visit {
+    /// Takes the next sample: in the order of the plan, each setting at most once, and after a failure too. A visit that came only
+    /// a part of the way gives what it has, with the reason for what is missing.
+    fn take(&mut self, asked: Asked<'_>) -> Result<Sample, Abort>;
 }
 
-use How::{Alone, Together};
+/// An experiment and one of its settings.
+pub type Asked<'a> = (&'static str, &'a Setting);
 
-/// How each experiment is measured.
-static ALL: [(&str, How); 17] = [
-    ("start", Alone(start::measure)),
-    ("primitives", Alone(primitives::measure)),
-    ("lifecycle", Alone(lifecycle::measure)),
-    ("exec", Alone(exec::measure)),
-    (experiment::command::NAME, Alone(command::measure)),
-    (experiment::service::NAME, Alone(command::measure)),
-    (experiment::syscall::NAME, Alone(syscall::measure)),
-    (experiment::throttle::NAME, Alone(throttle::measure)),
-    (experiment::cpu::NAME, Alone(cpu::measure)),
-    (experiment::network::latency::NAME, Together(&network::latency::EXCHANGE)),
-    (experiment::network::throughput::NAME, Together(&network::throughput::EXCHANGE)),
-    (experiment::network::http::NAME, Together(&network::http::EXCHANGE)),
-    (experiment::network::dns::NAME, Alone(network::dns::measure)),
-    (experiment::storage::disk::NAME, Alone(storage::disk::measure)),
-    (experiment::storage::layers::NAME, Alone(storage::layers::measure)),
-    (experiment::storage::owners::NAME, Alone(storage::owners::measure)),
-    ("scripted", Alone(scripted::measure)),
+/// Where and for what a visit is.
+pub struct Visited<'a> {
+    /// The subject.
+    pub subject: &'a mut dyn Subject,
+    /// Where programs outside of containers run.
+    pub host: &'a dyn Subject,
+    /// The run.
+    pub run: &'a RunContext,
+    /// All that it may be asked.
+    pub asked: Vec<Asked<'a>>,
+}
+
+/// Begins a visit. Nothing is made yet.
+type Begin = for<'a> fn(Visited<'a>) -> Box<dyn Visit + 'a>;
+
+/// How each experiment is visited.
+static ALL: [(&str, Begin); 18] = [
+    ("start", |visited| each(visited, start::measure)),
+    ("primitives", |visited| each(visited, primitives::measure)),
+    ("lifecycle", |visited| each(visited, lifecycle::measure)),
+    ("exec", |visited| each(visited, exec::measure)),
+    (experiment::command::NAME, |visited| each(visited, command::measure)),
+    (experiment::service::NAME, |visited| each(visited, command::measure)),
+    (experiment::syscall::NAME, |visited| each(visited, syscall::measure)),
+    (experiment::throttle::NAME, |visited| each(visited, throttle::measure)),
+    (experiment::cpu::NAME, |visited| each(visited, cpu::measure)),
+    (experiment::network::latency::NAME, network::begin),
+    (experiment::network::throughput::NAME, network::begin),
+    (experiment::network::http::NAME, network::begin),
+    (experiment::network::dns::NAME, |visited| each(visited, network::dns::measure)),
+    (experiment::storage::disk::NAME, |visited| each(visited, storage::disk::measure)),
+    (experiment::storage::layers::NAME, |visited| each(visited, storage::layers::measure)),
+    (experiment::storage::owners::NAME, |visited| each(visited, storage::owners::measure)),
+    ("scripted", |visited| each(visited, scripted::measure)),
+    (experiment::ramp::NAME, ramp::begin),
 ];
 
-fn how(experiment: &str) -> How {
-    let found = ALL.iter().find(|(own, _)| *own == experiment).map(|(_, how)| *how);
-    found.expect("cells are made of known experiments")
+/// Takes one sample of a subject. Nothing that the subject makes is left when this returns, also after an error.
+type Measure = fn(&mut dyn Subject, &Setting, &RunContext) -> Result<Sample, Abort>;
+
+/// A visit whose samples share nothing.
+struct Each<'a>(Visited<'a>, Measure);
+
+fn each<'a>(visited: Visited<'a>, measure: Measure) -> Box<dyn Visit + 'a> {
+    Box::new(Each(visited, measure))
 }
 
-/// Takes the samples of a subject in one round, one for each setting. What they share is gone when this is
-/// dropped.
-pub enum Visit<'a> {
-    /// They share nothing.
-    Alone(&'a mut dyn Subject, &'a RunContext),
-    /// They share servers.
-    Together(network::Servers<'a>),
-}
-
-impl<'a> Visit<'a> {
-    /// For these experiments and settings; `host` is where programs outside of containers run. Nothing is made
-    /// yet.
-    pub fn of(
-        subject: &'a mut dyn Subject,
-        asked: impl Iterator<Item = (&'static str, &'a Setting)>,
-        (host, run): (&'a dyn Subject, &'a RunContext),
-    ) -> Visit<'a> {
-        let exchange = |(experiment, setting)| match how(experiment) {
-            Together(exchange) => Some((exchange, setting)),
-            Alone(_) => None,
-        };
-        match asked.map(exchange).collect::<Option<Vec<_>>>() {
-            Some(asked) if subject.has_a_clock() => {
-                Visit::Together(network::Servers::of((subject, host), asked, run))
-            }
-            _ => Visit::Alone(subject, run),
-        }
+impl Visit for Each<'_> {
+    fn take(&mut self, (_, setting): Asked<'_>) -> Result<Sample, Abort> {
+        let Each(Visited { subject, run, .. }, measure) = self;
+        measure(*subject, setting, run)
     }
+}
 
-    /// Takes a sample of one of them.
-    pub fn take(&mut self, experiment: &str, setting: &Setting) -> Result<Sample, Abort> {
-        let run = match self {
-            Visit::Alone(_, run) => *run,
-            Visit::Together(servers) => servers.run(),
-        };
+/// A visit that has begun.
+pub struct Begun<'a>(Box<dyn Visit + 'a>, &'a RunContext);
+
+/// Begins the visit for all that is asked; the experiments share their visits.
+pub fn begin<'a>(visited: Visited<'a>) -> Begun<'a> {
+    let run = visited.run;
+    let found = |(experiment, _): &Asked<'_>| ALL.iter().find(|(own, _)| own == experiment);
+    let (_, begin) = visited.asked.first().and_then(found).expect("cells are made of known experiments");
+    Begun(begin(visited), run)
+}
+
+impl Begun<'_> {
+    /// Takes the next sample.
+    pub fn take(&mut self, asked: Asked<'_>) -> Result<Sample, Abort> {
+        let Begun(visit, run) = self;
         // A command that fails may print its environment.
         let hide = |text: String| run.variables.hidden(&text);
-        self.taken(experiment, setting).map_err(|abort| match abort {
+        visit.take(asked).map_err(|abort| match abort {
             Abort::Failed(failure) => Abort::Failed(Failure {
                 reason: hide(failure.reason),
                 words: failure.words.map(hide),
@@ -108,15 +113,6 @@ impl<'a> Visit<'a> {
             }),
             other => other,
         })
-    }
-
-    fn taken(&mut self, experiment: &str, setting: &Setting) -> Result<Sample, Abort> {
-        match (self, how(experiment)) {
-            (Visit::Alone(subject, run), Alone(measure)) => measure(*subject, setting, run),
-            (Visit::Alone(subject, run), Together(exchange)) => exchange.script(*subject, setting, run),
-            (Visit::Together(servers), Together(exchange)) => servers.take((exchange, setting)),
-            (Visit::Together(_), Alone(_)) => unreachable!("it was not asked for"),
-        }
     }
 }
 
@@ -128,7 +124,8 @@ pub fn once(
     run: &RunContext,
 ) -> Result<Sample, Abort> {
     let host = bare::peer(&run.place);
-    Visit::of(subject, [(experiment, setting)].into_iter(), (&host, run)).take(experiment, setting)
+    let asked = (experiment, setting);
+    begin(Visited { subject, host: &host, run, asked: vec![asked] }).take(asked)
 }
 
 /// Why this machine cannot measure an experiment with a value of a setting.

@@ -30,6 +30,7 @@ pub mod pair;
 pub mod pieces;
 pub mod podman;
 mod private;
+pub mod ramp;
 pub mod resources;
 pub mod roots;
 pub mod storage;

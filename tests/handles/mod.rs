@@ -6,6 +6,7 @@ mod names;
 mod pairs;
 mod published;
 mod storage;
+mod visits;
 mod watched;
 mod web;
 

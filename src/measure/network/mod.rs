@@ -9,9 +9,9 @@ pub mod throughput;
 
 use dunnage_analysis::distinct;
 
-use super::{sample_of, scripted};
+use super::{Asked, Visit, Visited, sample_of, scripted};
 use crate::experiment::Setting;
-use crate::experiment::network::path;
+use crate::experiment::network::{self, path};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::subject::pair::{Addition, End, Pair, Server, Service, is_joined};
 use crate::subject::way::Way;
@@ -35,23 +35,19 @@ impl Exchange {
     fn end(&self, setting: &Setting) -> End {
         (path(setting), (self.service)(setting))
     }
+}
 
-    /// The sample of a scripted subject.
-    pub fn script(
-        &self,
-        subject: &mut dyn Subject,
-        setting: &Setting,
-        run: &RunContext,
-    ) -> Result<Sample, Abort> {
-        scripted(subject, run, (self.script, [path(setting).name()]))
+/// The exchanges of the experiments that share servers.
+fn exchange(experiment: &str) -> &'static Exchange {
+    match experiment {
+        network::latency::NAME => &latency::EXCHANGE,
+        network::throughput::NAME => &throughput::EXCHANGE,
+        _ => &http::EXCHANGE,
     }
 }
 
-/// One path in one experiment.
-pub type Asked<'a> = (&'static Exchange, &'a Setting);
-
 /// The servers of one subject for several paths and experiments.
-pub struct Servers<'a> {
+struct Servers<'a> {
     subject: &'a dyn Subject,
     host: &'a dyn Subject,
     run: &'a RunContext,
@@ -60,23 +56,28 @@ pub struct Servers<'a> {
     pairs: Vec<Pair<'a>>,
 }
 
-impl<'a> Servers<'a> {
-    /// For all of these. Nothing is made yet.
-    pub fn of(
-        (subject, host): (&'a dyn Subject, &'a dyn Subject),
-        asked: Vec<Asked<'a>>,
-        run: &'a RunContext,
-    ) -> Servers<'a> {
-        Servers { subject, host, run, asked, pairs: Vec::new() }
-    }
+/// The samples of a scripted subject.
+struct Scripted<'a>(&'a mut dyn Subject, &'a RunContext);
 
-    /// The context that they share.
-    pub fn run(&self) -> &'a RunContext {
-        self.run
+impl Visit for Scripted<'_> {
+    fn take(&mut self, (experiment, setting): Asked<'_>) -> Result<Sample, Abort> {
+        scripted(self.0, self.1, (exchange(experiment).script, [path(setting).name()]))
     }
+}
 
-    /// Takes a sample. After a failure the next one gets a new server.
-    pub fn take(&mut self, (exchange, setting): Asked<'_>) -> Result<Sample, Abort> {
+/// Begins a visit to the servers of a subject.
+pub(super) fn begin<'a>(visited: Visited<'a>) -> Box<dyn Visit + 'a> {
+    let Visited { subject, host, run, asked } = visited;
+    if !subject.has_a_clock() {
+        return Box::new(Scripted(subject, run));
+    }
+    Box::new(Servers { subject, host, run, asked, pairs: Vec::new() })
+}
+
+impl Visit for Servers<'_> {
+    /// After a failure the next one gets a new server.
+    fn take(&mut self, (experiment, setting): Asked<'_>) -> Result<Sample, Abort> {
+        let exchange = exchange(experiment);
         let end = exchange.end(setting);
         let found = self.pairs.iter().position(|pair| pair.has(end));
         let mut pair = match found {
@@ -88,17 +89,19 @@ impl<'a> Servers<'a> {
         self.pairs.push(pair);
         Ok(sample)
     }
+}
 
+impl<'a> Servers<'a> {
     /// A server for all paths that can share it with this one, or for this one alone if another one is not to
     /// be had.
     fn begun(&self, end: End) -> Result<Pair<'a>, Abort> {
         let mut addition = Addition::default();
-        for (exchange, setting) in &self.asked {
-            addition.add((exchange.addition)(setting, self.run)?);
+        for (experiment, setting) in &self.asked {
+            addition.add((exchange(experiment).addition)(setting, self.run)?);
         }
         let begin = |ends: &[End]| Pair::begin((self.subject, self.host), ends, addition.clone(), self.run);
         let own = |path| is_joined(self.subject, path);
-        let alike = self.asked.iter().map(|(exchange, setting)| exchange.end(setting));
+        let alike = self.asked.iter().map(|(experiment, setting)| exchange(experiment).end(setting));
         let alike = distinct(alike.filter(|(path, _)| own(*path) == own(end.0)));
         match begin(&alike) {
             Err(Abort::Failed(_)) if alike.len() > 1 => begin(&[end]),

@@ -12,6 +12,7 @@ pub mod lifecycle;
 pub mod network;
 pub mod primitives;
 pub mod question;
+pub mod ramp;
 pub mod scripted;
 pub mod service;
 pub mod setting;
@@ -24,7 +25,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 
 pub use question::{
     Compared, Concern, Event, Experiment, Metric, MetricFacts, QUIET, Replicates, Scope, Shown, Variation,
-    Varied, Weight, chosen_settings, parse_setting, settings_of,
+    Varied, Visit, Weight, chosen_settings, parse_setting, settings_of,
 };
 pub use setting::{Controlled, Setting, SettingKey, settings};
 
@@ -49,7 +50,7 @@ pub static ALL: &[&Experiment] = &[
 ];
 
 /// For tests of the whole program only: found by name, and on no list.
-pub static HIDDEN: &[&Experiment] = &[&scripted::SCRIPTED];
+pub static HIDDEN: &[&Experiment] = &[&scripted::SCRIPTED, &ramp::RAMP];
 
 /// What a run measures if it names no experiment: the main job.
 pub static MAIN: &[&str] = &["start", "primitives"];

@@ -156,6 +156,27 @@ impl Metric {
     }
 }
 
+/// What the samples of a subject in one round share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Visit {
+    /// Nothing.
+    Alone,
+    /// Containers, with all experiments that have the same word here; each other order of them is equally likely.
+    Shuffled(&'static str),
+    /// The same, in the order in which the experiment has its settings: each goes on from what the one before has left.
+    InOrder(&'static str),
+}
+
+impl Visit {
+    /// The word for all that share containers.
+    pub fn group(self) -> Option<&'static str> {
+        match self {
+            Visit::Alone => None,
+            Visit::Shuffled(group) | Visit::InOrder(group) => Some(group),
+        }
+    }
+}
+
 /// A key of subjects that an experiment varies on its own.
 #[derive(Debug)]
 pub struct Variation {
@@ -336,9 +357,8 @@ pub struct Experiment {
     /// The setting to subtract, round by round and subject by subject: the difference is the price. None
     /// where the value itself is the price, or nothing is priced.
     pub reference: fn(&Setting) -> Option<Setting>,
-    /// Whether all its settings of a subject, and those of other such experiments, are measured in one container in each
-    /// round.
-    pub together: bool,
+    /// What its samples of a subject share in each round.
+    pub visit: Visit,
     /// The time of one sample, given the time of one launch of the subject from the command until nothing is
     /// left; without a container that is shared.
     pub cost: fn(&Setting, Nanos) -> Nanos,
@@ -392,7 +412,7 @@ impl Experiment {
             refuses: |_| None,
             quick_values: |key| key.values.get(..1).unwrap_or_default(),
             reference: |_| None,
-            together: false,
+            visit: Visit::Alone,
             cost: |_, launch| launch,
             class: |_, _, _, _| None,
             computes: false,

@@ -4,6 +4,7 @@
 use super::finding::{Finding, Verdict};
 use super::noise::Noise;
 use super::view::View;
+use crate::experiment::network;
 use crate::plan::{Layer, Relation};
 use crate::record::{IMPORT_RULES, IssueFacts, Recorded};
 
@@ -140,7 +141,8 @@ fn unlike(run: &Recorded, cell: usize, against: usize) -> &'static str {
         ),
     ];
     // A network namespace makes nothing faster where no packets are measured.
-    let is_about = |name: &str| name != "network" || run.plan.cells[cell].asks().together;
+    let is_about =
+        |name: &str| name != "network" || run.plan.cells[cell].asks().visit.group() == Some(network::NAME);
     let differs = |name: &str| run.facts(cell, name).next() != run.facts(against, name).next();
     facts.iter().find(|(name, _)| is_about(name) && differs(name)).map_or("", |(_, told)| told)
 }

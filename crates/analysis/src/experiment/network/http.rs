@@ -9,7 +9,7 @@
 
 use super::{AROUND, CONTROLS, PATH, REQUIRES, USUAL, inside, is_time, time};
 use crate::experiment::command::{CMD, GIVEN, Wanted};
-use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
+use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, Visit, nanos};
 use crate::experiment::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
 use crate::stats::Margin;
@@ -322,7 +322,7 @@ pub static HTTP: Experiment = Experiment {
     quick_values: |key| if key.name == "time" { &[QUICK] } else { key.values },
     reference: inside,
     controls: &CONTROLS,
-    together: true,
+    visit: Visit::Shuffled(super::NAME),
     // Four loads and the warm-up; with a program of the user's two, after it was loaded once on a few paths and on each.
     cost: |setting, _| {
         let loads = match setting.get(SERVE) {

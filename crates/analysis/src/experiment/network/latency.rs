@@ -6,7 +6,7 @@
 //! that this is the latency of an idle path.
 
 use super::{AROUND, CONTROLS, PATH, REQUIRES, for_each, inside, is_time, time};
-use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
+use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, Visit, nanos};
 use crate::experiment::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
 use crate::stats::Margin;
@@ -115,7 +115,7 @@ pub static NET_LATENCY: Experiment = Experiment {
     quick_values: |key| if key.name == "time" { &[QUICK] } else { key.values },
     reference: inside,
     controls: &CONTROLS,
-    together: true,
+    visit: Visit::Shuffled(super::NAME),
     cost: |setting, _| AROUND + Nanos(time(setting).0 * (CONNECTING + 1) / CONNECTING),
     ..Experiment::of(NAME, "what does a network path add to a round trip?", Need::Network, &METRICS)
 };

@@ -13,6 +13,9 @@ use crate::subject::spec::parse_duration;
 use crate::subject::{Need, Path};
 use crate::units::Nanos;
 
+/// What all experiments whose samples share servers are called together.
+pub const NAME: &str = "network";
+
 /// The paths that are measured unless others are chosen.
 const USUAL: [&str; 3] = ["inside", "bridge", "published"];
 

@@ -5,7 +5,7 @@
 //! Deliberately absent: sparse files and zeros, which a path could move without reading them.
 
 use super::{AROUND, PATH, REQUIRES, inside};
-use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
+use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, Visit, nanos};
 use crate::experiment::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
 use crate::stats::Margin;
@@ -98,7 +98,7 @@ pub static NET_THROUGHPUT: Experiment = Experiment {
     maps: &["up"],
     quick_values: |key| if key.name == "bytes" { &[QUICK] } else { key.values },
     reference: inside,
-    together: true,
+    visit: Visit::Shuffled(super::NAME),
     // At about two gigabytes a second each way.
     cost: |setting, _| AROUND + Nanos(bytes(setting) as i64),
     ..Experiment::of(NAME, "what does a network path add to bulk transfer?", Need::Network, &METRICS)
