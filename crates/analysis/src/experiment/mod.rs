@@ -7,7 +7,7 @@
 pub mod command;
 pub mod cpu;
 pub mod exec;
-mod fixed_work;
+pub mod fixed_work;
 pub mod lifecycle;
 pub mod network;
 pub mod primitives;
@@ -72,6 +72,31 @@ pub fn read_name<'de, D: Deserializer<'de>>(from: D) -> Result<ExperimentName, D
 pub fn read_names<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<ExperimentName>, D::Error> {
     let names = Vec::<String>::deserialize(from)?;
     names.iter().map(|name| Ok(known(name).map_err(D::Error::custom)?.name)).collect()
+}
+
+/// The names of all that samples hold, each at its question.
+pub fn names() -> Vec<&'static str> {
+    let lists = [
+        crate::launch::names::ALL,
+        lifecycle::names::ALL,
+        command::names::ALL,
+        fixed_work::names::ALL,
+        syscall::names::ALL,
+        throttle::names::ALL,
+        cpu::names::ALL,
+        network::names::ALL,
+        network::latency::names::ALL,
+        network::throughput::names::ALL,
+        network::http::names::ALL,
+        network::dns::names::ALL,
+        storage::names::ALL,
+        storage::disk::names::ALL,
+        storage::layers::names::ALL,
+        storage::owners::names::ALL,
+        scripted::names::ALL,
+    ];
+    let derived = fixed_work::recorded().into_iter().chain(syscall::recorded()).chain(cpu::recorded());
+    lists.concat().into_iter().chain(derived).collect()
 }
 
 /// The experiment with this name.

@@ -3,6 +3,8 @@
 use serde::Serialize;
 
 use super::setting::{Controlled, Setting, SettingKey, extended, pairs_in, settings};
+use crate::launch::names::{FIRST, MAIN, READY};
+use crate::names::{Counter, Series, Spread, StampName};
 use crate::outcome::Sample;
 use crate::stats::{Margin, tail};
 use crate::subject::Need;
@@ -60,23 +62,25 @@ pub struct MetricFacts {
 #[derive(Debug, Clone, Copy)]
 enum Derive {
     /// The time from one stamp to another.
-    Span(&'static str, &'static str),
-    /// The result of this function for the sample and this name.
+    Span(StampName, StampName),
+    /// A counter, with so many of its unit in the base unit.
+    Counted(Counter, f64),
+    /// The result of this function for the sample and this word.
     Named(fn(&Sample, &str) -> Option<f64>, &'static str),
     /// The result of this function for the sample.
     By(fn(&Sample) -> Option<f64>),
     /// The value that this share of all values of this distribution does not exceed, over all samples of a cell.
-    Tail(&'static str, f64),
+    Tail(Spread, f64),
 }
 
 /// A counter of nanoseconds, in seconds.
-pub(super) fn nanos(sample: &Sample, counter: &str) -> Option<f64> {
+pub(super) fn nanos(sample: &Sample, counter: Counter) -> Option<f64> {
     Some(Nanos(sample.counter(counter)?).seconds())
 }
 
 /// From libc's start, or from the entry of a probe without libc, until its message is ready; in seconds.
 pub(super) fn probe_work(sample: &Sample) -> Option<f64> {
-    sample.seconds("main", "ready").or_else(|| sample.seconds("first", "ready"))
+    sample.seconds(MAIN, READY).or_else(|| sample.seconds(FIRST, READY))
 }
 
 impl Metric {
@@ -88,11 +92,21 @@ impl Metric {
     }
 
     /// The time from one stamp to another.
-    pub(super) const fn span(name: &'static str, from: &'static str, to: &'static str) -> Metric {
+    pub(super) const fn span(name: &'static str, from: StampName, to: StampName) -> Metric {
         Metric::time(name, Derive::Span(from, to))
     }
 
-    /// Computed by a function from a sample and a name.
+    /// A counter of nanoseconds.
+    pub(super) const fn nanos(name: &'static str, of: Counter) -> Metric {
+        Metric::counted(name, of, 1e9)
+    }
+
+    /// A counter with so many of its unit in the base unit.
+    pub(super) const fn counted(name: &'static str, of: Counter, per: f64) -> Metric {
+        Metric::time(name, Derive::Counted(of, per))
+    }
+
+    /// Computed by a function from a sample and a word.
     pub(super) const fn named(
         name: &'static str,
         derive: fn(&Sample, &str) -> Option<f64>,
@@ -108,12 +122,12 @@ impl Metric {
 
     /// The duration that this share of a distribution's values does not exceed, of the values of all rounds together; it
     /// explains and does not decide.
-    pub(super) const fn tail(name: &'static str, distribution: &'static str, share: f64) -> Metric {
+    pub(super) const fn tail(name: &'static str, distribution: Spread, share: f64) -> Metric {
         Metric::time(name, Derive::Tail(distribution, share)).context()
     }
 
     /// Of which distribution it is the tail, over all rounds, and the share of values up to it.
-    pub fn is_tail(&self) -> Option<(&'static str, f64)> {
+    pub fn is_tail(&self) -> Option<(Spread, f64)> {
         match self.derive {
             Derive::Tail(distribution, share) => Some((distribution, share)),
             _ => None,
@@ -146,6 +160,7 @@ impl Metric {
         let given = sample.given.iter().find(|(name, _)| name == self.name).map(|(_, value)| *value);
         given.or_else(|| match self.derive {
             Derive::Span(from, to) => sample.seconds(from, to),
+            Derive::Counted(of, per) => Some(sample.counter(of)? as f64 / per),
             Derive::Named(derive, of) => derive(sample, of),
             Derive::By(derive) => derive(sample),
             Derive::Tail(distribution, share) => {
@@ -199,7 +214,7 @@ impl Variation {
 #[derive(Debug)]
 pub struct Replicates {
     /// The name of the sample's series.
-    pub series: &'static str,
+    pub series: Series,
     /// What a value is, for a title.
     pub what: &'static str,
     /// The unit of the values.
