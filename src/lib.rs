@@ -22,7 +22,9 @@ pub mod sweep;
 pub mod sys;
 pub mod watch;
 
-pub use dunnage_analysis::{advise, experiment, outcome, plan, stats, units, variables, verdict};
+pub use dunnage_analysis::{
+    advise, experiment, launch, names, outcome, plan, stats, units, variables, verdict,
+};
 pub use dunnage_orders as orders;
 pub use dunnage_report::{document, reference, report};
 

@@ -9,6 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use dunnage::launch::names::{ATTACHED, CREATED, REMOVED};
+use dunnage::names::StampName;
 use dunnage::probe::Task;
 use dunnage::subject::api::requests::ContainerConfig;
 use dunnage::subject::resources;
@@ -147,11 +149,11 @@ fn by_curl(arguments: &[String], time: Time) -> Result<f64> {
 
 /// The same four requests of a launch.
 fn requests(launch: &Launch) -> Result<f64> {
-    let at = |name: &str| {
+    let at = |name: StampName| {
         let found = launch.parts.iter().find(|(own, _)| *own == name);
         found.map(|(_, at)| *at).with_context(|| format!("the launch has no stamp `{name}`"))
     };
-    let create = at("created")?.since(launch.spawned);
-    let rest = at("removed")?.since(at("attached")?);
+    let create = at(CREATED)?.since(launch.spawned);
+    let rest = at(REMOVED)?.since(at(ATTACHED)?);
     Ok((create + rest).seconds())
 }

@@ -5,8 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
+use dunnage::experiment::command::names::TOOK;
 use dunnage::experiment::{self, Setting};
 use dunnage::image::EXECUTABLE;
+use dunnage::launch::names::{RETURNED, SPAWN};
 use dunnage::measure;
 use dunnage::outcome::{Abort, Sample};
 use dunnage::probe::{PROBE, WORK};
@@ -42,8 +44,8 @@ pub fn against_hyperfine(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let writer = WRITER.map(str::to_owned).to_vec();
     let calm = Job { host: spin(&own), inside: spin(EXECUTABLE), places: &[] };
     let writing = Job { host: writer.clone(), inside: writer, places: &PLACES };
-    let command = |sample: &Sample| sample.counter("command").map(|nanos| Nanos(nanos).seconds());
-    let whole = |sample: &Sample| sample.seconds("spawn", "returned");
+    let command = |sample: &Sample| sample.counter(TOOK).map(|nanos| Nanos(nanos).seconds());
+    let whole = |sample: &Sample| sample.seconds(SPAWN, RETURNED);
     let bare = Target::Ratio(0.97, 1.03);
     let engine = Target::Ratio(0.93, 1.07);
     let mut rows = vec![row(bench, rounds, "command on bare", ("bare", &calm), command, &bare)?];

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use dunnage::experiment::cpu::CPU;
 use dunnage::experiment::{Metric, Weight};
-use dunnage::measure::{self, work_sample, worked};
+use dunnage::measure::{self, worked};
 use dunnage::outcome::Sample;
 use dunnage::stats::{self, Alpha, Decision, Pairs, Rng};
 use dunnage::units::{Nanos, Unit};
@@ -75,8 +75,9 @@ fn planted(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
         Rng::for_stream(bench.seed, round as u64).shuffle(&mut order);
         for side in order {
             let work = measure::cpu::work(PASSES, more[side], 0);
-            let (launch, done) = worked(subject.as_mut(), &bench.run, &work).map_err(explained)?;
-            samples[side].push(work_sample(&launch, &done).map_err(|failure| anyhow::anyhow!("{failure}"))?);
+            let (launch, done) = worked(subject.as_mut(), &bench.run, work).map_err(explained)?;
+            let sample = measure::cpu::sample(&launch, done);
+            samples[side].push(sample.map_err(|failure| anyhow::anyhow!("{failure}"))?);
         }
     }
     let took = Nanos::from_seconds(began.elapsed().as_secs_f64());

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use dunnage::launch::names::{CLIENT_CPU, ENGINE_CPU, FIRST, GONE, MAIN, PROCESSES, READY, RETURNED, SPAWN};
 use dunnage::outcome::{Failure, FailureClass, Outcome, Sample};
 use dunnage::plan::{Entry, Ladder, Layer, Plan, Request, Rounds, make};
 use dunnage::record::{self, Environment, RoundContext, Row as Record, Timer};
@@ -243,14 +244,12 @@ impl Scripted {
         self.now += 2 * returned as u64;
         let at = |share: f64| Stamp(from + (returned * share) as u64);
         let gone = if subject.layer == Layer::Engine { 1.0 + 0.02 * self.rng.uniform() } else { 1.0 };
-        let stamps = [("spawn", 0.0), ("first", 0.55), ("main", 0.56), ("ready", 0.6), ("returned", 1.0)];
-        let mut stamps: Vec<_> = stamps.map(|(name, share)| (name.into(), at(share))).to_vec();
-        stamps.push(("gone".into(), at(gone)));
+        let stamps = [(SPAWN, 0.0), (FIRST, 0.55), (MAIN, 0.56), (READY, 0.6), (RETURNED, 1.0), (GONE, gone)];
         let engine = if subject.spec.name == "docker" { 0.4 } else { 0.0 };
         let counters = [
-            ("client_cpu", (returned * 0.3) as i64),
-            ("engine_cpu", (returned * engine) as i64),
-            ("processes", 1 + 6 * subject.layer as i64),
+            (CLIENT_CPU, (returned * 0.3) as i64),
+            (ENGINE_CPU, (returned * engine) as i64),
+            (PROCESSES, 1 + 6 * subject.layer as i64),
         ];
         let treatment = [
             ("namespaces", format!("{:?}", subject.layer)),
@@ -258,11 +257,9 @@ impl Scripted {
             ("root", if subject.layer >= Layer::Floor { "overlay" } else { "ext4" }.to_owned()),
             ("network", subject.spec.get("net").unwrap_or("default").to_owned()),
         ];
-        Outcome::Measured(Sample {
-            stamps,
-            counters: counters.map(|(name, value)| (name.into(), value)).to_vec(),
-            treatment: treatment.map(|(name, fact)| (name.into(), fact)).to_vec(),
-            ..Sample::default()
-        })
+        let stamps = stamps.map(|(name, share)| (name, at(share)));
+        let mut sample = Sample::default().with(stamps).with(counters);
+        sample.treatment.extend(treatment.map(|(name, fact)| (name.into(), fact)));
+        Outcome::Measured(sample)
     }
 }

@@ -11,8 +11,8 @@ use anyhow::{Context, Result, anyhow, ensure};
 use dunnage::measure;
 use dunnage::orders::work::Syscall;
 use dunnage::stats::Pairs;
+use dunnage::subject::Subject;
 use dunnage::subject::resources;
-use dunnage::subject::{Subject, Work};
 use dunnage::units::Nanos;
 
 use crate::bench::{Bench, explained};
@@ -92,12 +92,12 @@ fn rows(
 /// Seconds per call, as the experiment measures it.
 fn by_dunnage(bench: &mut Bench, subject: &mut dyn Subject) -> Result<f64> {
     let order = Syscall { window: WINDOW, fixed: 0, calls: vec![CALL.to_owned()] };
-    let work = Work::new(order, WINDOW);
     bench.interrupted |= bench.run.interrupts.asked();
     ensure!(!bench.interrupted, "interrupted");
-    let (_, done) = measure::worked(subject, &bench.run, &work).map_err(explained)?;
-    let picoseconds = done.result(CALL).with_context(|| format!("the probe reports no {}", CALL))?;
-    Ok(picoseconds as f64 * 1e-12)
+    let (_, done) = measure::worked(subject, &bench.run, (order, WINDOW)).map_err(explained)?;
+    let called = done.each.iter().find(|(name, _)| name == CALL).and_then(|(_, called)| called.ok());
+    let called = called.with_context(|| format!("the probe reports no {CALL}"))?;
+    Ok(called.picoseconds as f64 * 1e-12)
 }
 
 fn on_the_host(yardstick: &Path, way: Way) -> Result<f64> {

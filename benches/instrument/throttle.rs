@@ -4,9 +4,8 @@
 
 use anyhow::{Context, Result};
 use dunnage::experiment::throttle::Measured;
-use dunnage::measure::{work_sample, worked};
+use dunnage::measure::{throttle, worked};
 use dunnage::orders::work::{Load, Throttle};
-use dunnage::subject::Work;
 use dunnage::units::{Nanos, Unit};
 
 use crate::bench::{Bench, explained};
@@ -41,10 +40,11 @@ fn windows(bench: &mut Bench, rounds: usize, subject: &str, cpus: &str, load: Lo
     let window = Nanos::from_millis(WINDOW);
     let [busy, every] = [50, 100].map(Nanos::from_millis);
     let order = Throttle { load, busy, every, threads: 1, length: window };
-    let work = Work::new(order, window + Nanos::from_millis(1000));
+    let takes = window + Nanos::from_millis(1000);
     let mut one = || -> Result<Measured> {
-        let (launch, done) = worked(subject.as_mut(), &bench.run, &work).map_err(explained)?;
-        let sample = work_sample(&launch, &done).map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        let (launch, done) = worked(subject.as_mut(), &bench.run, (order, takes)).map_err(explained)?;
+        let sample =
+            throttle::sample(&launch, &order, done).map_err(|failure| anyhow::anyhow!("{failure}"))?;
         Measured::of(&sample).context("the probe did not report what it measured")
     };
     (0..rounds).map(|_| one()).collect()

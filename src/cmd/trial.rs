@@ -3,9 +3,11 @@
 
 use anyhow::Result;
 use dunnage_analysis::distinct;
+use dunnage_analysis::launch::names::{RETURNED, SPAWN};
 
 use super::request::Asked;
 use crate::exit::stopped_early;
+use crate::experiment::command::names::START;
 use crate::experiment::network::{http, time};
 use crate::experiment::setting::SettingKey;
 use crate::measure;
@@ -48,7 +50,10 @@ pub(super) fn of_services(asked: &mut Asked, session: &mut Session) -> Result<()
         match measure::once(http::NAME, session.subjects[index].as_mut(), &setting, &session.run) {
             Ok(sample) => {
                 let number = |name| sample.counter(name).filter(|count| *count > 0).map(|count| count as f64);
-                let Some((requests, took)) = number("requests").zip(number("took")) else { continue };
+                let Some((requests, took)) = number(http::names::REQUESTS).zip(number(http::names::TOOK))
+                else {
+                    continue;
+                };
                 let (clients, rate) = http::fitting(requests / took * 1e9, time(&cell.setting));
                 for key in free {
                     let value = if key.name == http::OF_CLIENTS.name { &clients } else { &rate };
@@ -91,8 +96,8 @@ pub(super) fn of_commands(asked: &mut Asked, session: &mut Session) -> Result<()
             match measure::once(cell.experiment, subject, &cell.setting, &session.run) {
                 Ok(sample) => {
                     works = true;
-                    let whole = sample.seconds("spawn", "returned").map_or(Nanos(0), Nanos::from_seconds);
-                    let start = Nanos(sample.counter("start").unwrap_or(0));
+                    let whole = sample.seconds(SPAWN, RETURNED).map_or(Nanos(0), Nanos::from_seconds);
+                    let start = Nanos(sample.counter(START).unwrap_or(0));
                     longest = longest.max(whole);
                     lasted.push((whole.0 - start.0).max(0));
                 }

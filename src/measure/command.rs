@@ -6,26 +6,24 @@ use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use dunnage_orders::work::{self, Done, Mode};
+use dunnage_analysis::launch::names::{CACHED_AFTER, CACHED_BEFORE, SPAWN};
+use dunnage_orders::work::{self, Cached, End, Ended, Mode, Ran, Served, Took};
 
 use super::exec;
 use super::lifecycle::ready;
-use super::{add, in_order, start, variables_of};
+use super::{in_order, start, variables_of};
 use crate::experiment::command::ready::Ready;
-use crate::experiment::command::{self, Wanted, line};
+use crate::experiment::command::{self, Wanted, line, names};
 use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment, Sample};
 use crate::probe::message::{Inside, Message, Seen};
 use crate::subject::treatment::Own;
 use crate::subject::{Access, ContainerRequest, Mount, Need, RunContext, Span, Subject, Work};
 use crate::sys::{filesystem, place};
-use crate::units::{Nanos, Stamp};
+use crate::units::Nanos;
 
 /// Longer than the time that a service has to end after SIGTERM.
 const STOPPING: Nanos = Nanos::from_millis(15_000);
-
-/// The peak of the memory charged to its own cgroup, in bytes, or why that is not known.
-const CHARGED: &str = "charged_memory";
 
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
@@ -135,20 +133,21 @@ fn works(wanted: &Wanted, variables: usize, file: &Path, allowed: Nanos) -> [Wor
 struct Taken {
     span: Span,
     inside: Inside,
-    done: Done,
-    /// The last of what its program wrote to standard error.
-    said: String,
+    ran: Ran,
+    /// What its program's output showed.
+    seen: Seen,
     sample: Sample,
 }
 
 impl Taken {
     fn of(span: Span, message: Message, sample: Sample) -> Result<Taken, Failure> {
-        let mut done: Done = message.answer()?;
-        let Seen { said, written, came } = message.seen;
-        let seen = [("output", written), ("serving", came.map(|stamp| stamp.0))];
-        let seen = seen.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value? as i64)));
-        done.results.extend(seen);
-        Ok(Taken { span, inside: message.inside, done, said, sample })
+        Ok(Taken { span, ran: message.answer()?, inside: message.inside, seen: message.seen, sample })
+    }
+
+    /// How it served, if it did: a service whose line was awaited was ready when that came.
+    fn served(&self) -> Option<Served> {
+        let End::Ended(Ended { took: Took::Service(served), .. }) = &self.ran.end else { return None };
+        Some(Served { serving: served.serving.or(self.seen.came), ..*served })
     }
 }
 
@@ -202,138 +201,151 @@ fn taken(
         take(work)
     };
     let found = take(identify)?;
-    check((&found.done, &found.said), wanted, run.allowed)?;
+    check(&found, wanted, run.allowed)?;
     if wanted.ready.is_some() && found.inside.has_own_kernel() {
         let reason = "the kernel inside is not the host's, so its clock cannot time when a service is ready";
         return Err(Failure::new(FailureClass::Unsupported, reason).into());
     }
     let empty = if wanted.ready.is_none() { Some(take(nothing)?.span) } else { None };
-    let mut dropped = Vec::new();
+    let dropped = if wanted.cold { Some(start::empty_the_cache()?) } else { None };
     if wanted.cold {
-        dropped.extend(["cached_before", "cached_after"].into_iter().zip(start::empty_the_cache()?));
         run.quiet(QUIET)?;
     }
-    let Taken { span, done, said, mut sample, .. } =
-        take(whole).map_err(|abort| in_its_words(wanted, abort, run.allowed))?;
-    check((&done, &said), wanted, run.allowed)?;
-    match empty {
-        Some(empty) => {
-            add(&mut sample, &done);
-            sample = complete(sample, empty.took());
-        }
-        None => serving(&mut sample, span.began, &done)?,
+    let ran = take(whole).map_err(|abort| in_its_words(wanted, abort, run.allowed))?;
+    check(&ran, wanted, run.allowed)?;
+    let mut sample = match empty {
+        Some(empty) => complete(&ran, empty.took()),
+        None => serving(&ran)?,
+    };
+    if let Some(Cached { pages, bytes }) = ran.ran.cached {
+        let pages = pages.map_or(-1, |pages| pages as i64);
+        sample.extend([(names::PROGRAM_CACHED, pages), (names::PROGRAM_BYTES, bytes as i64)]);
     }
-    sample.counters.extend(dropped.into_iter().map(|(name, bytes)| (name.into(), bytes as i64)));
-    let sum = found.done.note("program_sha256").unwrap_or("unreadable");
-    sample.treatment.push(("program_sha256".into(), sum.to_owned()));
+    if let Some([before, after]) = dropped {
+        sample.extend([(CACHED_BEFORE, before), (CACHED_AFTER, after)]);
+    }
+    sample.add(names::PROGRAM_SHA256, found.ran.sha256.unwrap_or_else(|| "unreadable".to_owned()));
     Ok(sample)
 }
 
-/// Adds when a service was forked, and when it was ready.
-fn serving(sample: &mut Sample, spawned: Stamp, done: &Done) -> Result<(), Failure> {
-    let stamp = |name: &'static str| done.result(name).map(|value| (name, Stamp(value as u64)));
-    let stamps: Vec<_> =
-        [Some(("spawn", spawned)), stamp("forked"), stamp("serving")].into_iter().flatten().collect();
+/// The sample of a service, with when it was forked and ready.
+fn serving(ran: &Taken) -> Result<Sample, Failure> {
+    let served = ran.served();
+    let stamps = served.into_iter().flat_map(|served| {
+        let ready = served.serving.map(|serving| (names::SERVING, serving));
+        [(names::FORKED, served.forked)].into_iter().chain(ready)
+    });
+    let stamps: Vec<_> = [(SPAWN, ran.span.began)].into_iter().chain(stamps).collect();
     in_order(&stamps)?;
-    let seen = done.results.iter().filter(|(name, _)| name.starts_with("program_"));
-    sample.counters.extend(seen.map(|(name, value)| (name.clone().into(), *value)));
-    sample.stamps.extend(stamps.into_iter().skip(1).map(|(name, stamp)| (name.into(), stamp)));
-    Ok(())
+    Ok(ran.sample.clone().with(stamps.into_iter().skip(1)))
 }
 
-/// The sample with the time of the start alone, and the reason for missing figures of memory.
-fn complete(mut sample: Sample, start: Nanos) -> Sample {
-    sample.counters.push(("start".into(), start.0));
-    if command::largest_process(&sample).is_none() {
-        let [most, own] = ["most_memory", "own_memory"].map(|name| sample.counter(name).unwrap_or(0));
-        let reason = format!("{most} bytes are not more than a child of the probe uses before exec ({own})");
-        sample.missing.push(("largest_process".into(), reason));
+/// The sample of a command, with the time of the start alone, and the reason for missing figures of memory.
+fn complete(ran: &Taken, start: Nanos) -> Sample {
+    let mut sample = ran.sample.clone();
+    if let End::Ended(Ended { status, left_running, took: Took::Command(spent), .. }) = &ran.ran.end {
+        sample.extend([
+            (names::TOOK, spent.took.0),
+            (names::USER, spent.user.0),
+            (names::SYSTEM, spent.system.0),
+            (names::MOST_MEMORY, spent.most_memory),
+            (names::OWN_MEMORY, spent.own_memory),
+            (names::STATUS, (*status).into()),
+            (names::LEFT_RUNNING, *left_running as i64),
+        ]);
     }
-    let unreadable = sample.treatment.iter().position(|(name, _)| name == CHARGED);
-    let unreadable = unreadable.map(|at| sample.treatment.remove(at).1);
+    sample.extend(ran.seen.written.map(|bytes| (names::OUTPUT_BYTES, bytes as i64)));
+    sample.extend(ran.ran.program.clone().map(|program| (names::PROGRAM, program)));
+    sample.add(names::START, start.0);
+    if command::largest_process(&sample).is_none() {
+        let [most, own] =
+            [names::MOST_MEMORY, names::OWN_MEMORY].map(|name| sample.counter(name).unwrap_or(0));
+        let reason = format!("{most} bytes are not more than a child of the probe uses before exec ({own})");
+        sample.lacks(&["largest_process"], &reason);
+    }
     let whose = sample.treatment.iter().find(|(name, _)| name == "cgroup").map(|(_, fact)| fact.as_str());
-    let missing = match whose {
-        Some("own") => unreadable,
-        Some("host") => Some(command::SHARED_CGROUP.to_owned()),
-        _ => Some("it cannot be seen from inside whether its cgroup is its own".to_owned()),
-    };
-    if let Some(why) = missing {
-        // A figure that includes other processes says nothing about this container.
-        sample.counters.retain(|(name, _)| name != CHARGED);
-        sample.missing.push(("peak_memory".into(), why));
+    // A figure that includes other processes says nothing about this container.
+    match (whose, &ran.ran.charged) {
+        (Some("own"), Some(Ok(bytes))) => sample.add(names::CHARGED_MEMORY, *bytes as i64),
+        (Some("own"), Some(Err(why))) => sample.lacks(&["peak_memory"], why),
+        (Some("own"), None) => {}
+        (Some("host"), _) => sample.lacks(&["peak_memory"], command::SHARED_CGROUP),
+        _ => sample.lacks(&["peak_memory"], "it cannot be seen from inside whether its cgroup is its own"),
     }
     sample
 }
 
 /// Whether the command was found, was started, and succeeded.
-fn check((done, said): (&Done, &str), wanted: &Wanted, allowed: Nanos) -> Result<(), Failure> {
-    let result = |name: &str| done.result(name).map(|value| value as i32);
+fn check(taken: &Taken, wanted: &Wanted, allowed: Nanos) -> Result<(), Failure> {
     let error = |errno: i32| std::io::Error::from_raw_os_error(errno);
     let program = wanted.words.first().map_or("", String::as_str);
     let failed = |class, reason: String| Err(Failure::new(class, reason));
-    if let Some(errno) = result("directory_refused") {
-        let reason =
-            format!("cannot change to the directory `{}` inside: {}", wanted.directory, error(errno));
-        return failed(FailureClass::Environment, reason);
-    }
-    if let Some(errno) = result("not_executed") {
-        let (class, reason) = match errno {
-            libc::ENOENT => (
-                FailureClass::Environment,
-                format!(
-                    "`{program}` does not exist inside: without `image=REF` a container has only the probe, and `bare` has the host's files"
-                ),
-            ),
-            libc::ENOEXEC => (
-                FailureClass::Unsupported,
-                format!(
-                    "`{program}` is neither a program for this machine nor a script with `#!`: run it by a shell with `--shell`"
-                ),
-            ),
-            libc::EACCES => {
-                (FailureClass::Permission, format!("`{program}` cannot be executed: {}", error(errno)))
-            }
-            _ => (FailureClass::Environment, format!("cannot execute `{program}`: {}", error(errno))),
-        };
-        return failed(class, reason);
-    }
-    if let Some(errno) = result("not_started") {
-        return failed(FailureClass::Environment, format!("cannot start a process inside: {}", error(errno)));
-    }
-    match result("program_cached") {
-        Some(left @ 1..) => {
+    let Ended { status, said, .. } = match &taken.ran.end {
+        End::NotAsked => return Ok(()),
+        End::Ended(ended) => ended,
+        End::NoDirectory(errno) => {
+            let reason =
+                format!("cannot change to the directory `{}` inside: {}", wanted.directory, error(*errno));
+            return failed(FailureClass::Environment, reason);
+        }
+        End::NotExecuted(libc::ENOENT) => {
+            let reason = format!(
+                "`{program}` does not exist inside: without `image=REF` a container has only the probe, and `bare` has the host's files"
+            );
+            return failed(FailureClass::Environment, reason);
+        }
+        End::NotExecuted(libc::ENOEXEC) => {
+            let reason = format!(
+                "`{program}` is neither a program for this machine nor a script with `#!`: run it by a shell with `--shell`"
+            );
+            return failed(FailureClass::Unsupported, reason);
+        }
+        End::NotExecuted(errno @ libc::EACCES) => {
+            let reason = format!("`{program}` cannot be executed: {}", error(*errno));
+            return failed(FailureClass::Permission, reason);
+        }
+        End::NotExecuted(errno) => {
+            let reason = format!("cannot execute `{program}`: {}", error(*errno));
+            return failed(FailureClass::Environment, reason);
+        }
+        End::NotStarted(errno) => {
+            let reason = format!("cannot start a process inside: {}", error(*errno));
+            return failed(FailureClass::Environment, reason);
+        }
+        End::PortTaken(port) => {
+            let reason = format!("port {port} is already open where the service should start");
+            return failed(FailureClass::Environment, reason);
+        }
+    };
+    match taken.ran.cached.map(|cached| cached.pages) {
+        Some(Some(0)) | None => {}
+        Some(Some(left)) => {
             let reason = format!(
                 "not as asked: {left} pages of `{program}` are still in the page cache after it was emptied: another process runs it, or \
                  it is in memory (tmpfs)"
             );
             return failed(FailureClass::Treatment, reason);
         }
-        Some(..0) => {
-            return failed(
-                FailureClass::Treatment,
-                format!("cannot find out whether `{program}` was in the page cache"),
-            );
+        Some(None) => {
+            let reason = format!("cannot find out whether `{program}` was in the page cache");
+            return failed(FailureClass::Treatment, reason);
         }
-        Some(0) | None => {}
     }
-    if let Some(port) = result("port_taken") {
-        let reason = format!("port {port} is already open where the service should start");
-        return failed(FailureClass::Environment, reason);
-    }
-    let Some(status) = result("status") else { return Ok(()) };
+    let status = *status;
     let ended = match (libc::WIFEXITED(status), libc::WEXITSTATUS(status)) {
         (true, code) => format!("exit code {code}"),
         (false, _) => format!("signal {}", libc::WTERMSIG(status)),
     };
-    let words = done.note("said").filter(|said| !said.is_empty()).unwrap_or(said);
+    let words = if said.is_empty() { &taken.seen.said } else { said };
     let told = |class, end: String| {
         let reason = format!("the command `{}` {end}", line::join(&wanted.words));
         Err(Failure::new(class, reason).with_words(words.as_bytes()))
     };
-    let is_serving = result("serving").is_some();
+    let served = taken.served();
+    let is_serving = served.is_some_and(|served| served.serving.is_some());
     match &wanted.ready {
-        Some(_) if is_serving && result("asked_to_end") == Some(1) => Ok(()),
-        Some(ready) if result("late") == Some(1) && !is_serving => {
+        Some(_) if is_serving && served.is_some_and(|served| served.asked_to_end) => Ok(()),
+        Some(ready) if !is_serving && served.is_some_and(|served| served.late) => {
             told(FailureClass::Timeout, format!("was not ready (`{ready}`) within {allowed}"))
         }
         Some(ready) if !is_serving => {
@@ -346,8 +358,11 @@ fn check((done, said): (&Done, &str), wanted: &Wanted, allowed: Nanos) -> Result
 
 #[cfg(test)]
 mod tests {
+    use dunnage_orders::work::Spent;
+
     use super::*;
     use crate::experiment::setting::interned;
+    use crate::units::Stamp;
 
     fn setting(pairs: &[(&'static str, &str)]) -> Setting {
         Setting(pairs.iter().map(|(key, value)| (*key, interned(value))).collect())
@@ -385,72 +400,80 @@ mod tests {
         assert_eq!((shell.words.join(" ").as_str(), shell.output), ("/bin/sh -c a | b", "discard"));
     }
 
+    fn taken(end: End) -> Taken {
+        let (now, inside, seen) = (crate::sys::clock::now(), Inside::default(), Seen::default());
+        let ran = Ran { program: None, sha256: None, cached: None, charged: None, end };
+        Taken { span: Span { began: now, ended: now }, inside, ran, seen, sample: Sample::default() }
+    }
+
+    fn ended(status: i32, took: Took) -> End {
+        End::Ended(Ended { status, said: "no such option".to_owned(), left_running: 0, took })
+    }
+
+    fn spent(most_memory: i64, own_memory: i64) -> Took {
+        let [took, user, system] = [Nanos(3), Nanos(2), Nanos(1)];
+        Took::Command(Spent { took, user, system, most_memory, own_memory })
+    }
+
     #[test]
     fn each_way_to_fail_is_told_with_its_class() {
         let wanted = Wanted::of(&setting(&[("cmd", "convert a"), ("mode", "run")])).unwrap();
-        let failure = |results: &[(&str, i64)]| {
-            let results = results.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-            let notes = vec![("said".to_owned(), "no such option".to_owned())];
-            check((&Done { results, notes, ..Done::default() }, ""), &wanted, Nanos(7)).unwrap_err()
-        };
-        let missing = failure(&[("not_executed", libc::ENOENT.into())]);
+        let failure = |end: End| check(&taken(end), &wanted, Nanos(7)).unwrap_err();
+        let missing = failure(End::NotExecuted(libc::ENOENT));
         assert!(missing.reason.starts_with("`convert` does not exist inside"), "{missing}");
-        assert_eq!(failure(&[("not_executed", libc::EACCES.into())]).class, FailureClass::Permission);
-        let exited = failure(&[("status", 1 << 8)]);
+        assert_eq!(failure(End::NotExecuted(libc::EACCES)).class, FailureClass::Permission);
+        let exited = failure(ended(1 << 8, spent(2, 1)));
         assert_eq!(exited.class, FailureClass::Crash);
         assert_eq!(exited.reason, "the command `convert a` ended with exit code 1");
         assert_eq!(exited.words.as_deref(), Some("no such option"));
-        assert!(failure(&[("status", 9)]).reason.ends_with("signal 9"));
-        assert_eq!(check((&Done::default(), ""), &wanted, Nanos(7)), Ok(()));
+        assert!(failure(ended(9, spent(2, 1))).reason.ends_with("signal 9"));
+        assert_eq!(check(&taken(End::NotAsked), &wanted, Nanos(7)), Ok(()));
     }
 
     #[test]
     fn a_service_is_ready_late_or_gone_before() {
         let wanted =
             Wanted::of(&setting(&[("cmd", "serve"), ("mode", "run"), ("ready", "port 80")])).unwrap();
-        let came_of = |results: &[(&str, i64)]| {
-            let results = results.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-            check((&Done { results, ..Done::default() }, ""), &wanted, Nanos(7))
+        let came_of = |taken: Taken| check(&taken, &wanted, Nanos(7));
+        let served = |serving: Option<u64>, asked_to_end: bool, late: bool, status: i32| {
+            let (forked, serving) = (Stamp(0), serving.map(Stamp));
+            taken(ended(status, Took::Service(Served { forked, serving, asked_to_end, late })))
         };
-        let told = |results: &[(&str, i64)]| came_of(results).unwrap_err().to_string();
-        assert_eq!(came_of(&[("serving", 1 << 40), ("asked_to_end", 1), ("status", 15)]), Ok(()));
-        assert_eq!(came_of(&[("serving", 1), ("asked_to_end", 0), ("status", 0)]), Ok(()));
-        let crashed = told(&[("serving", 1), ("asked_to_end", 0), ("status", 256)]);
-        assert_eq!(crashed, "crash: the command `serve` ended with exit code 1");
-        let late = told(&[("late", 1), ("asked_to_end", 1), ("status", 15)]);
+        let told = |taken: Taken| came_of(taken).unwrap_err().to_string();
+        assert_eq!(came_of(served(Some(1 << 40), true, false, 15)), Ok(()));
+        assert_eq!(came_of(served(Some(1), false, false, 0)), Ok(()));
+        let crashed = told(served(Some(1), false, false, 256));
+        assert_eq!(crashed, "crash: the command `serve` ended with exit code 1: no such option");
+        let late = told(served(None, true, true, 15));
         assert!(late.starts_with("timeout: the command `serve` was not ready (`port 80`) within"), "{late}");
-        let before = told(&[("late", 0), ("asked_to_end", 0), ("status", 0)]);
-        assert!(before.ends_with("ended with exit code 0 before it was ready (`port 80`)"), "{before}");
-        assert!(told(&[("port_taken", 80)]).starts_with("environment: port 80 is already open"));
-        assert!(told(&[("program_cached", 3)]).starts_with("treatment"));
-        assert!(told(&[("program_cached", -1)]).starts_with("treatment"));
+        let before = told(served(None, false, false, 0));
+        assert!(before.contains("ended with exit code 0 before it was ready (`port 80`)"), "{before}");
+        assert!(told(taken(End::PortTaken(80))).starts_with("environment: port 80 is already open"));
+        for pages in [Some(3), None] {
+            let mut cold = served(Some(1), true, false, 15);
+            cold.ran.cached = Some(Cached { pages, bytes: 4096 });
+            assert!(told(cold).starts_with("treatment"));
+        }
     }
 
     #[test]
     fn memory_that_is_not_the_commands_own_is_no_value() {
-        let sample = |most: i64, own: i64| {
-            let counters = vec![("most_memory".into(), most), ("own_memory".into(), own)];
-            complete(Sample { counters, ..Sample::default() }, Nanos(5))
-        };
+        let sample = |most: i64, own: i64| complete(&taken(ended(0, spent(most, own))), Nanos(5));
         assert_eq!(command::largest_process(&sample(2000, 1000)), Some(2000));
         assert_eq!(command::largest_process(&sample(1000, 1000)), None);
         assert_eq!(sample(1000, 1000).missing.len(), 2);
-        assert_eq!(sample(2000, 1000).counter("start"), Some(5));
+        assert_eq!(sample(2000, 1000).counter(names::START), Some(5));
     }
 
     #[test]
     fn memory_that_a_cgroup_was_charged_with_counts_where_the_container_has_it_to_itself() {
-        let sample = |cgroup: &str, found: Result<i64, &str>| {
-            let mut sample = Sample::default();
-            sample.treatment.push(("cgroup".into(), cgroup.to_owned()));
-            match found {
-                Ok(bytes) => sample.counters.push((CHARGED.into(), bytes)),
-                Err(why) => sample.treatment.push((CHARGED.into(), why.to_owned())),
-            }
-            let sample = complete(sample, Nanos(5));
-            assert_eq!(sample.treatment.len(), 1);
+        let sample = |cgroup: &str, found: Result<u64, &str>| {
+            let mut taken = taken(ended(0, spent(2, 1)));
+            taken.sample.treatment.push(("cgroup".into(), cgroup.to_owned()));
+            taken.ran.charged = Some(found.map_err(str::to_owned));
+            let sample = complete(&taken, Nanos(5));
             let why = sample.missing.iter().find(|(name, _)| name == "peak_memory");
-            (sample.counter(CHARGED), why.map(|(_, why)| why.clone()))
+            (sample.counter(names::CHARGED_MEMORY), why.map(|(_, why)| why.clone()))
         };
         assert_eq!(sample("own", Ok(7)), (Some(7), None));
         assert_eq!(sample("own", Err("no file")), (None, Some("no file".to_owned())));

@@ -1,7 +1,9 @@
 //! `exec`: an entry into a container that was started just before.
 
+use dunnage_analysis::launch::names::RETURNED;
+
 use super::lifecycle::ready;
-use super::{add_observed, in_order, on_one_clock, sample_of, stamps};
+use super::{add_observed, on_one_clock, stamps};
 use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, Sample};
 use crate::probe::Task;
@@ -26,9 +28,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
 /// The sample of an entry, if its stamps are plausible.
 pub(super) fn sample(entered: &Entered) -> Result<Sample, Failure> {
     let message = &entered.message;
-    let order = stamps(entered.spawned, message, &[("returned", entered.returned)]);
+    let order = stamps(entered.spawned, message, &[(RETURNED, entered.returned)]);
     let lost = ["first_instruction", "return", "probe_work"];
-    let (stamps, missing) = on_one_clock(&message.inside, order, &lost);
-    in_order(&stamps)?;
-    Ok(Sample { missing, ..sample_of(stamps, &entered.treatment) })
+    on_one_clock(&message.inside, order, &entered.treatment, &lost)
 }

@@ -1,6 +1,7 @@
 //! `lifecycle`: one container per sample, verb by verb.
 
 use super::sample_of;
+use crate::experiment::lifecycle::names;
 use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::probe::Task;
@@ -50,11 +51,11 @@ fn live(subject: &dyn Subject, run: &RunContext) -> Result<Sample, Abort> {
     let remove = container.remove()?;
     let exec = Span { began: entered.spawned, ended: entered.returned };
     let named = [
-        (["create", "created"], create),
-        (["start", "started"], start),
-        (["exec", "execed"], exec),
-        (["stop", "stopped"], stop),
-        (["remove", "removed"], remove),
+        ([names::CREATE, names::CREATED], create),
+        ([names::START, names::STARTED], start),
+        ([names::EXEC, names::EXECED], exec),
+        ([names::STOP, names::STOPPED], stop),
+        ([names::REMOVE, names::REMOVED], remove),
     ];
     let ends = named.into_iter().flat_map(|([from, to], span)| [(from, span.began), (to, span.ended)]);
     Ok(sample_of(ends.collect(), &entered.treatment))

@@ -14,10 +14,15 @@ pub mod storage;
 pub mod syscall;
 pub mod throttle;
 
-use dunnage_orders::work::{Done, Script};
+use dunnage_analysis::launch::names::{
+    CLIENT_CPU, ENGINE_CPU, FIRST, GONE, MAIN, PORT_HELPERS, PROCESSES, READY, RETURNED, SHARED_CPU, SPAWN,
+};
+use dunnage_analysis::names::StampName;
+use dunnage_orders::Ask;
+use dunnage_orders::work::{Script, Throttled, Whole};
 
-use crate::experiment::{self, Setting};
-use crate::outcome::{Abort, Failure, FailureClass, Name, Sample};
+use crate::experiment::{self, Setting, fixed_work};
+use crate::outcome::{Abort, Failure, FailureClass, Outcome, Sample};
 use crate::probe::message::{Inside, Message};
 use crate::subject::{Launch, Observed, RunContext, Subject, Work, bare};
 use crate::units::{Nanos, Stamp};
@@ -141,36 +146,37 @@ fn variables_of<'a>(setting: &Setting, run: &'a RunContext) -> Result<&'a [Strin
 }
 
 /// Stamps in order, by name.
-type Stamps = Vec<(&'static str, Stamp)>;
-/// Metrics that a sample lacks, with the reason.
-type Missing = Vec<(Name, String)>;
+type Stamps = Vec<(StampName, Stamp)>;
 
-/// The usable stamps in order, and the metrics that are missing because of the others: stamps from a kernel
-/// inside the container are from a different clock, which started with the container.
-fn on_one_clock(inside: &Inside, stamps: Stamps, lost: &[&'static str]) -> (Stamps, Missing) {
-    const STAMPED_INSIDE: [&str; 3] = ["first", "main", "ready"];
+/// A sample with the usable ones of these stamps, if they are in order, without the metrics that are lost because of the
+/// others: stamps from a kernel inside the container are from a different clock, which started with the container.
+fn on_one_clock(
+    inside: &Inside,
+    mut stamps: Stamps,
+    treatment: &[(&'static str, String)],
+    lost: &[&'static str],
+) -> Result<Sample, Failure> {
     const REASON: &str = "the kernel inside is not the host's, and its clock starts with the container, so only stamps from outside count";
-    if !inside.has_own_kernel() {
-        return (stamps, Vec::new());
-    }
-    let outside = stamps.into_iter().filter(|(name, _)| !STAMPED_INSIDE.contains(name)).collect();
-    (outside, lost.iter().map(|name| ((*name).into(), REASON.to_owned())).collect())
+    let has_own_kernel = inside.has_own_kernel();
+    stamps.retain(|(name, _)| !has_own_kernel || ![FIRST, MAIN, READY].contains(name));
+    in_order(&stamps)?;
+    let mut sample = sample_of(stamps, treatment);
+    sample.lacks(lost.iter().filter(|_| has_own_kernel), REASON);
+    Ok(sample)
 }
 
 /// The probe's stamps between those of the process that started it.
-fn stamps(spawned: Stamp, message: &Message, then: &[(&'static str, Stamp)]) -> Stamps {
-    let main = message.main.map(|main| ("main", main));
-    let first = [("spawn", spawned), ("first", message.entry)].into_iter().chain(main);
-    first.chain([("ready", message.ready)]).chain(then.iter().copied()).collect()
+fn stamps(spawned: Stamp, message: &Message, then: &[(StampName, Stamp)]) -> Stamps {
+    let main = message.main.map(|main| (MAIN, main));
+    let first = [(SPAWN, spawned), (FIRST, message.entry)].into_iter().chain(main);
+    first.chain([(READY, message.ready)]).chain(then.iter().copied()).collect()
 }
 
 /// A sample with these stamps and this treatment.
 fn sample_of(stamps: Stamps, treatment: &[(&'static str, String)]) -> Sample {
-    Sample {
-        stamps: stamps.into_iter().map(|(name, stamp)| (name.into(), stamp)).collect(),
-        treatment: treatment.iter().map(|(name, fact)| ((*name).into(), fact.clone())).collect(),
-        ..Sample::default()
-    }
+    let mut sample = Sample::default().with(stamps);
+    sample.treatment.extend(treatment.iter().map(|(name, fact)| ((*name).into(), fact.clone())));
+    sample
 }
 
 /// Adds what was seen of a launch or an entry from outside.
@@ -178,22 +184,18 @@ fn add_observed(sample: &mut Sample, observed: &Observed) {
     match &observed.cpu {
         Ok(cpu) => {
             let (client, engine) = (cpu.client.0, cpu.engine.0);
-            let counted = [("client_cpu", client), ("engine_cpu", engine), ("processes", cpu.processes)];
-            let more = [("port_helpers", cpu.port_helpers), ("shared_cpu", cpu.shared.0)];
-            let more = more.into_iter().filter(|(_, value)| *value > 0);
-            let all = counted.into_iter().chain(more).map(|(name, value)| (name.into(), value));
-            sample.counters.extend(all);
+            sample.extend([(CLIENT_CPU, client), (ENGINE_CPU, engine), (PROCESSES, cpu.processes)]);
+            let more = [(PORT_HELPERS, cpu.port_helpers), (SHARED_CPU, cpu.shared.0)];
+            sample.extend(more.into_iter().filter(|(_, value)| *value > 0));
         }
-        Err(why) => {
-            sample.missing.extend(["client_cpu", "engine_cpu"].map(|name| (name.into(), why.clone())));
-        }
+        Err(why) => sample.lacks(&["client_cpu", "engine_cpu"], why),
     }
-    sample.counters.extend(observed.counters.iter().cloned());
+    sample.extend(observed.counters.iter().copied());
     sample.artefacts.extend(observed.artefacts.iter().cloned());
 }
 
 /// Fails if the stamps cannot be from one clock in this order.
-fn in_order(stamps: &[(&str, Stamp)]) -> Result<(), Failure> {
+fn in_order(stamps: &[(StampName, Stamp)]) -> Result<(), Failure> {
     let Some(pair) = stamps.windows(2).find(|pair| pair[1].1 < pair[0].1) else { return Ok(()) };
     let [(earlier, _), (later, _)] = [pair[0], pair[1]];
     let reason =
@@ -201,9 +203,13 @@ fn in_order(stamps: &[(&str, Stamp)]) -> Result<(), Failure> {
     Err(Failure::new(FailureClass::WrongOutput, reason))
 }
 
-/// Runs work in a subject's probe, in a container that is gone when this returns, with what it reported.
-pub fn worked(subject: &mut dyn Subject, run: &RunContext, work: &Work) -> Result<(Launch, Done), Abort> {
-    let launch = subject.work(work, run)?;
+/// Runs a work that takes this long in a subject's probe, in a container that is gone when this returns, with its answer.
+pub fn worked<O: Ask>(
+    subject: &mut dyn Subject,
+    run: &RunContext,
+    (order, takes): (O, Nanos),
+) -> Result<(Launch, O::Answer), Abort> {
+    let launch = subject.work(&Work::new(order, takes), run)?;
     let done = launch.message.answer()?;
     Ok((launch, done))
 }
@@ -215,26 +221,26 @@ fn scripted<const N: usize>(
     (kind, words): (&str, [&str; N]),
 ) -> Result<Sample, Abort> {
     let script = Script { kind: kind.to_owned(), words: words.map(str::to_owned).to_vec() };
-    let (launch, done) = worked(subject, run, &Work::new(script, Nanos(0)))?;
-    Ok(work_sample(&launch, &done)?)
-}
-
-/// The sample of a work: the launch's own stamps and counters, the numbers and series that the work reported,
-/// and its facts in addition to the treatment's.
-pub fn work_sample(launch: &Launch, done: &Done) -> Result<Sample, Failure> {
-    let mut sample = start::sample(launch)?;
-    add(&mut sample, done);
+    let (launch, (line, facts)) = worked(subject, run, (script, Nanos(0)))?;
+    let Some(Outcome::Measured(mut sample)) = line.outcome() else { unreachable!("it is a sample") };
+    let launched = start::sample(&launch)?;
+    sample.extend(
+        [SPAWN, FIRST, READY, RETURNED, GONE]
+            .into_iter()
+            .filter_map(|name| Some((name, launched.stamp(name)?))),
+    );
+    sample.treatment = launched.treatment;
+    sample.treatment.extend(facts.into_iter().map(|(name, fact)| (name.into(), fact)));
     Ok(sample)
 }
 
-/// Adds the report of the work, which takes precedence over what the launch says under the same name.
-fn add(sample: &mut Sample, done: &Done) {
-    sample.counters.retain(|(name, _)| done.results.iter().all(|(own, _)| own != name.as_ref()));
-    sample.counters.extend(done.results.iter().map(|(name, value)| (name.clone().into(), *value)));
-    sample.series.extend(done.series.iter().map(|(name, values)| (name.clone().into(), values.clone())));
-    let distributions = done.distributions.iter().map(|(name, values)| (name.clone().into(), values.clone()));
-    sample.distributions.extend(distributions);
-    sample.treatment.extend(done.notes.iter().map(|(name, fact)| (name.clone().into(), fact.clone())));
+/// Adds the counters of a fixed work.
+fn add_fixed(sample: &mut Sample, names: fixed_work::Names, whole: &Whole) {
+    sample.extend([(names.took, whole.took.0), (names.cpu, whole.cpu.0)]);
+    if let Some(Throttled { periods, throttled, time }) = whole.limit {
+        let counted = [(names.periods, periods as i64), (names.throttled, throttled as i64)];
+        sample.extend(counted.into_iter().chain([(names.throttled_time, time.0)]));
+    }
 }
 
 #[cfg(test)]

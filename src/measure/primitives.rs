@@ -1,5 +1,7 @@
 //! `primitives`: launches with only some of their pieces, and single pieces.
 
+use dunnage_analysis::launch::names::{BEGAN, CLIENT_CPU, GONE, MADE, RETURNED, UNDO, UNDONE};
+
 use super::{in_order, sample_of, stamps};
 use crate::experiment::primitives::{LAUNCHED, LEAST, SPAWN, WHOLE, rungs};
 use crate::experiment::{QUIET, Setting};
@@ -90,13 +92,13 @@ fn take(apart: &mut dyn Apart, asked: Asked, making: Making, run: &RunContext) -
 }
 
 fn called(timed: &Timed) -> Sample {
-    let undone = timed.undone.into_iter().flat_map(|(from, to)| [("undo", from), ("undone", to)]);
-    let made = [("began", timed.began), ("made", timed.made)];
-    sample_of(made.into_iter().chain(undone).chain([("gone", timed.gone)]).collect(), &[])
+    let undone = timed.undone.into_iter().flat_map(|(from, to)| [(UNDO, from), (UNDONE, to)]);
+    let made = [(BEGAN, timed.began), (MADE, timed.made)];
+    sample_of(made.into_iter().chain(undone).chain([(GONE, timed.gone)]).collect(), &[])
 }
 
 fn launched(launch: &Launch) -> Result<Sample, Failure> {
-    let mut order = stamps(launch.spawned, &launch.message, &[("returned", launch.returned)]);
+    let mut order = stamps(launch.spawned, &launch.message, &[(RETURNED, launch.returned)]);
     in_order(&order)?;
     in_order(&launch.parts)?;
     // Parts end before the probe's own stamps or after them; the last one ends with the launch.
@@ -104,8 +106,8 @@ fn launched(launch: &Launch) -> Result<Sample, Failure> {
     order.sort_by_key(|(_, stamp)| *stamp);
     let mut sample = sample_of(order, &launch.treatment);
     match &launch.observed.cpu {
-        Ok(cpu) => sample.counters.push(("client_cpu".into(), cpu.client.0)),
-        Err(why) => sample.missing.push(("client_cpu".into(), why.clone())),
+        Ok(cpu) => sample.add(CLIENT_CPU, cpu.client.0),
+        Err(why) => sample.lacks(&["client_cpu"], why),
     }
     Ok(sample)
 }
@@ -165,7 +167,7 @@ mod tests {
         let timed =
             Timed { began: Stamp(5), made: Stamp(9), undone: Some((Stamp(10), Stamp(12))), gone: Stamp(20) };
         let call = called(&timed);
-        let stamps: Vec<_> = call.stamps.iter().map(|(name, stamp)| (&**name, stamp.0)).collect();
-        assert_eq!(stamps, [("began", 5), ("made", 9), ("undo", 10), ("undone", 12), ("gone", 20)]);
+        let stamps = [BEGAN, MADE, UNDO, UNDONE, GONE].map(|name| call.stamp(name).unwrap().0);
+        assert_eq!(stamps, [5, 9, 10, 12, 20]);
     }
 }

@@ -1,7 +1,8 @@
 //! `ramp`: more containers from step to step, and none again.
 
-use super::{Asked, Visit, Visited, sample_of};
+use super::{Asked, Visit, Visited};
 use crate::experiment::ramp::containers;
+use crate::experiment::ramp::names::{BEGAN, CONTAINERS, REACHED};
 use crate::outcome::{Abort, Sample};
 use crate::subject::ContainerRequest;
 use crate::subject::ramp::Ramp;
@@ -17,12 +18,15 @@ impl Visit for Ramped<'_> {
     fn take(&mut self, (_, setting): Asked<'_>) -> Result<Sample, Abort> {
         let wanted = containers(setting);
         let step = self.0.step(wanted)?;
-        let mut sample = sample_of(vec![("began", step.span.began), ("reached", step.span.ended)], &[]);
-        sample.counters.push(("containers".into(), step.containers as i64));
-        if let Some(why) = step.why {
-            let reason = format!("{} of {wanted} containers run: {}", step.containers, why.reason);
-            sample.stamps.clear();
-            sample.missing.push(("raised".into(), reason));
+        let mut sample = Sample::default();
+        sample.add(CONTAINERS, step.containers as i64);
+        match step.why {
+            None => sample.extend([(BEGAN, step.span.began), (REACHED, step.span.ended)]),
+            Some(why) => {
+                let said = why.words.unwrap_or(why.reason);
+                let reason = format!("{} of {wanted} containers run: {said}", step.containers);
+                sample.lacks(&["raised"], &reason);
+            }
         }
         Ok(sample)
     }

@@ -1,6 +1,9 @@
 //! `start`: one launch, after a pause or after another launch, with the page cache unchanged or emptied.
 
-use super::{add_observed, in_order, on_one_clock, sample_of, stamps};
+use dunnage_analysis::launch::names::{CACHED_AFTER, CACHED_BEFORE, GONE, LOOK, RETURNED, SPAWN};
+use dunnage_analysis::names::StampName;
+
+use super::{add_observed, in_order, on_one_clock, stamps};
 use crate::experiment::start::is_cold;
 use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
@@ -25,8 +28,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let launch = subject.fulfil(task.into(), run)?;
     let mut sample = sample(&launch)?;
     if let Some([before, after]) = dropped {
-        sample.counters.push(("cached_before".into(), before as i64));
-        sample.counters.push(("cached_after".into(), after as i64));
+        sample.extend([(CACHED_BEFORE, before), (CACHED_AFTER, after)]);
     }
     Ok(sample)
 }
@@ -40,10 +42,11 @@ fn not_emptied(error: std::io::Error) -> Failure {
 }
 
 /// Empties the page cache. Returns the bytes in it before and after.
-pub(super) fn empty_the_cache() -> Result<[u64; 2], Failure> {
+pub(super) fn empty_the_cache() -> Result<[i64; 2], Failure> {
     let before = page_cache::bytes().map_err(not_emptied)?;
     page_cache::empty().map_err(not_emptied)?;
-    Ok([before, page_cache::bytes().map_err(not_emptied)?])
+    let after = page_cache::bytes().map_err(not_emptied)?;
+    Ok([before, after].map(|bytes| bytes as i64))
 }
 
 /// Makes sure that the probe's executable is no longer in it.
@@ -60,24 +63,22 @@ fn the_probe_is_gone(run: &RunContext) -> Result<(), Failure> {
 }
 
 /// The steps of the command itself. The container runs between them, so they are in a list of their own.
-fn parts(launch: &Launch) -> Vec<(&'static str, Stamp)> {
-    let ends = [("spawn", launch.spawned), ("returned", launch.returned)];
+fn parts(launch: &Launch) -> Vec<(StampName, Stamp)> {
+    let ends = [(SPAWN, launch.spawned), (RETURNED, launch.returned)];
     [&ends[..1], &launch.parts, &ends[1..]].concat()
 }
 
 /// The sample of a launch, if its stamps are plausible.
 pub(super) fn sample(launch: &Launch) -> Result<Sample, Failure> {
     let message = &launch.message;
-    let order = stamps(launch.spawned, message, &[("returned", launch.returned), ("gone", launch.gone)]);
+    let order = stamps(launch.spawned, message, &[(RETURNED, launch.returned), (GONE, launch.gone)]);
     // The last is lost only where libc was started.
     let lost = ["first_instruction", "teardown", "probe_work", "libc_start"];
     let lost = &lost[..3 + usize::from(message.main.is_some())];
-    let (stamps, missing) = on_one_clock(&message.inside, order, lost);
-    in_order(&stamps)?;
+    let mut sample = on_one_clock(&message.inside, order, &launch.treatment, lost)?;
     in_order(&parts(launch))?;
-    let mut sample = Sample { missing, ..sample_of(stamps, &launch.treatment) };
-    sample.stamps.extend(launch.parts.iter().map(|(name, stamp)| ((*name).into(), *stamp)));
-    sample.counters.push(("look".into(), launch.look.0));
+    sample.extend(launch.parts.iter().copied());
+    sample.add(LOOK, launch.look.0);
     add_observed(&mut sample, &launch.observed);
     Ok(sample)
 }

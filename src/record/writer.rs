@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::wire::{Begin, HEADER_FORMAT, Header, Pairs, SampleLine, Stop, Treatment};
 use super::{ENVIRONMENT, Environment, FORMAT, PLAN, RoundContext, SAMPLES, plan_file};
 use crate::exit::usage;
-use crate::outcome::{Artefact, Name, Outcome};
+use crate::outcome::{Artefact, Outcome, Word};
 use crate::plan::Plan;
 use crate::sys::directory::{Access, Directory};
 
@@ -24,7 +24,7 @@ pub struct Writer {
     directory: Directory,
     path: PathBuf,
     samples: File,
-    treatments: HashMap<Vec<(Name, String)>, usize>,
+    treatments: HashMap<Vec<(Word, String)>, usize>,
     /// Number of treatments in the file, including those of earlier sessions.
     numbered: usize,
 }
@@ -193,15 +193,9 @@ impl Writer {
         };
         match sample.outcome.as_ref() {
             Outcome::Measured(measured) => {
-                let whole = measured.clone();
                 line.treatment = Some(self.treatment(&measured.treatment)?);
-                line.stamps = Some(Pairs(whole.stamps));
-                line.counters = Pairs(whole.counters);
-                line.series = Pairs(whole.series);
-                line.distributions = Pairs(whole.distributions);
-                line.artefacts = self.artefacts(sample, whole.artefacts)?;
-                line.given = Pairs(whole.given);
-                line.missing = Pairs(whole.missing);
+                let artefacts = line.measured(measured.clone());
+                line.artefacts = self.artefacts(sample, artefacts)?;
             }
             Outcome::Skipped(reason) => line.skipped = Some(reason.clone()),
             Outcome::Failed(failure) => line.failed = Some(failure.clone()),
@@ -210,7 +204,7 @@ impl Writer {
     }
 
     /// Writes the files of a sample before its line, so that no line names a missing file.
-    fn artefacts(&self, row: &super::Row<'_>, all: Vec<(Name, Artefact)>) -> Result<Pairs<Artefact>> {
+    fn artefacts(&self, row: &super::Row<'_>, all: Vec<(Word, Artefact)>) -> Result<Pairs<Artefact>> {
         if all.is_empty() {
             return Ok(Pairs(Vec::new()));
         }
@@ -219,7 +213,7 @@ impl Writer {
             .directory
             .own_inside(Artefact::DIRECTORY)
             .with_context(|| format!("cannot write into `{}`", shown("").display()))?;
-        let written = |(name, artefact): (Name, Artefact)| {
+        let written = |(name, artefact): (Word, Artefact)| {
             let Artefact::Bytes(bytes) = artefact else { return Ok((name, artefact)) };
             let file = format!("{}-{}-{name}", row.round, row.cell);
             let path = format!("{}/{file}", Artefact::DIRECTORY);
@@ -235,7 +229,7 @@ impl Writer {
     }
 
     /// The number of a treatment, which is defined in the file at its first use.
-    fn treatment(&mut self, facts: &[(Name, String)]) -> Result<usize> {
+    fn treatment(&mut self, facts: &[(Word, String)]) -> Result<usize> {
         if let Some(number) = self.treatments.get(facts) {
             return Ok(*number);
         }
@@ -256,7 +250,9 @@ mod tests {
 
     fn sample(fact: &str) -> super::super::Row<'static> {
         let treatment = vec![("root".into(), fact.to_owned())];
-        let outcome = Cow::Owned(Outcome::Measured(Sample { treatment, ..Sample::default() }));
+        let mut sample = Sample::default();
+        sample.treatment = treatment;
+        let outcome = Cow::Owned(Outcome::Measured(sample));
         super::super::Row { cell: 0, round: 0, position: 0, predecessor: None, started: 0, outcome }
     }
 

@@ -4,6 +4,8 @@
 use std::io::Read;
 use std::path::Path;
 
+use dunnage_analysis::names::StampName;
+
 use super::treatment::{Expected, Network};
 use super::{Entrypoint, Launch, RunContext};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
@@ -79,7 +81,7 @@ pub(super) struct Returned {
     /// CPU time of this thread that is the client's.
     pub client_cpu: Nanos,
     /// Ends of its steps, as in a [`Launch`].
-    pub parts: Vec<(&'static str, Stamp)>,
+    pub parts: Vec<(StampName, Stamp)>,
 }
 
 /// One launch: arms the run's observers, has the kind of subject do its part, waits until everything is gone, and checks what the

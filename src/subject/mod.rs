@@ -58,6 +58,8 @@ pub use work::{ContainerRequest, Entrypoint, Port, Resident, Transport, Work};
 
 use std::fmt;
 
+use dunnage_analysis::names::StampName;
+
 use self::container::{Draft, Verbs};
 use self::treatment::Expected;
 use crate::outcome::{Abort, Failure};
@@ -116,7 +118,7 @@ pub struct Launch {
     /// When its last process, mount and cgroup had disappeared.
     pub gone: Stamp,
     /// Ends of the steps of the command, by name and in order; empty where it is only seen from outside.
-    pub parts: Vec<(&'static str, Stamp)>,
+    pub parts: Vec<(StampName, Stamp)>,
     /// How long the first look for remains took: what disappeared during it counts as gone when the command
     /// returned.
     pub look: Nanos,

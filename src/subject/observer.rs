@@ -5,8 +5,10 @@
 
 use std::path::Path;
 
+use dunnage_analysis::names::Counter;
+
 use super::Cpu;
-use crate::outcome::{Abort, Artefact, Name};
+use crate::outcome::{Abort, Artefact, Word};
 use crate::sys::accounting::{Client, Listener, thread};
 use crate::sys::signals::Interrupts;
 use crate::units::Nanos;
@@ -43,7 +45,7 @@ pub trait Observer<'a> {
     /// Adds what it found, once nothing is watched any more.
     fn facts(&mut self, found: &mut Observed);
     /// The files that it leaves with the sample.
-    fn artefacts(&mut self) -> Vec<(Name, Artefact)> {
+    fn artefacts(&mut self) -> Vec<(Word, Artefact)> {
         Vec::new()
     }
 }
@@ -57,11 +59,11 @@ pub struct Observed {
     /// CPU time, or why there is none.
     pub cpu: Result<Cpu, String>,
     /// Other numbers.
-    pub counters: Vec<(Name, i64)>,
+    pub counters: Vec<(Counter, i64)>,
     /// Facts in addition to the treatment's.
     pub facts: Vec<(&'static str, String)>,
     /// Files.
-    pub artefacts: Vec<(Name, Artefact)>,
+    pub artefacts: Vec<(Word, Artefact)>,
 }
 
 impl Observed {

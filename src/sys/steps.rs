@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use dunnage_analysis::names::StampName;
 use thiserror::Error;
 
 use super::{clock, raw};
@@ -44,7 +45,7 @@ enum Uses {
     /// Its answer is a netlink acknowledgement, whose error number becomes the step's.
     Answers,
     /// It is not a call, but reads the clock.
-    Stamps,
+    Stamps(StampName),
 }
 
 /// The descriptor that was opened last in a sequence of steps.
@@ -187,20 +188,20 @@ impl Step {
     }
 
     /// Reads `CLOCK_MONOTONIC` at the end of the part with this name; [`Step::stamped`] returns it.
-    pub fn stamp(name: &'static str) -> Step {
-        Step { uses: Uses::Stamps, ..Step::call(name, "", 0, []).answered_in(0) }
+    pub fn stamp(name: StampName) -> Step {
+        Step { uses: Uses::Stamps(name), ..Step::call(name.text(), "", 0, []).answered_in(0) }
     }
 
     /// Whether it is a stamp.
     pub fn is_stamp(&self) -> bool {
-        self.uses == Uses::Stamps
+        matches!(self.uses, Uses::Stamps(_))
     }
 
     /// The name of the part, and the last clock reading of this step.
-    pub fn stamped(&self) -> Option<(&'static str, Stamp)> {
-        let answer = self._answer.as_ref().filter(|_| self.is_stamp())?;
+    pub fn stamped(&self) -> Option<(StampName, Stamp)> {
+        let (Uses::Stamps(name), Some(answer)) = (self.uses, &self._answer) else { return None };
         let nanos = answer[0].load(Ordering::Acquire);
-        (nanos > 0).then_some((self.name, Stamp(nanos)))
+        (nanos > 0).then_some((name, Stamp(nanos)))
     }
 
     /// The arguments if this step is a `mount`: source, target, kind, flags and options.
@@ -335,7 +336,7 @@ impl Step {
     pub fn run(&self, descriptor: &mut Descriptor) -> Result<usize, i32> {
         let mut arguments = self.arguments;
         match (self.uses, &self._answer) {
-            (Uses::Stamps, Some(answer)) => {
+            (Uses::Stamps(_), Some(answer)) => {
                 answer[0].store(clock::now().0, Ordering::Release);
                 return Ok(0);
             }
@@ -355,7 +356,7 @@ impl Step {
                         *descriptor = Descriptor(value);
                     }
                     Uses::Answers => self.acknowledged()?,
-                    Uses::Nothing | Uses::Takes | Uses::Stamps => {}
+                    Uses::Nothing | Uses::Takes | Uses::Stamps(_) => {}
                 }
                 Ok(value)
             }
@@ -420,6 +421,8 @@ pub fn run_all(steps: &[Step]) -> (usize, Result<Descriptor, StepError>) {
 
 #[cfg(test)]
 mod tests {
+    use dunnage_analysis::launch::names::{GONE, SPAWN};
+
     use super::*;
 
     #[test]
@@ -444,12 +447,12 @@ mod tests {
 
     #[test]
     fn a_stamp_is_read_when_its_step_is_made() {
-        let steps = [Step::stamp("one"), Step::stamp("other")];
+        let steps = [Step::stamp(SPAWN), Step::stamp(GONE)];
         assert_eq!(steps[0].stamped(), None);
         let before = clock::now();
         assert_eq!(run_all(&steps).0, 0, "stamps are not calls");
         let [(one, first), (other, second)] = steps.each_ref().map(|step| step.stamped().unwrap());
-        assert_eq!((one, other), ("one", "other"));
+        assert_eq!((one, other), (SPAWN, GONE));
         assert!(before <= first && first <= second && second <= clock::now());
         assert_eq!(Step::close().stamped(), None);
     }

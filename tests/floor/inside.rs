@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use dunnage::launch::names::SPAWN;
 use dunnage::probe::message;
 use dunnage::sys::cgroup::CgroupPlan;
 use dunnage::sys::container::{
@@ -54,9 +55,9 @@ fn is_what_docker_makes(place: &Place, spec: Spec) {
     assert_eq!(ended.returned, gone.returned);
     assert!(gone.own_cpu.0 > 0);
     assert_eq!(place.remains(), Vec::<PathBuf>::new());
-    let stamps: Vec<_> = [("", ended.spawned)].into_iter().chain(gone.stamps.iter().copied()).collect();
+    let stamps: Vec<_> = [(SPAWN, ended.spawned)].into_iter().chain(gone.stamps.iter().copied()).collect();
     assert!(stamps.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{stamps:?}");
-    let ends = |name: &str| stamps.iter().any(|(own, _)| own.split('.').next() == Some(name));
+    let ends = |name: &str| stamps.iter().any(|(own, _)| own.text().split('.').next() == Some(name));
     let without_the_root = ALL.iter().filter(|(_, piece)| *piece != Piece::User);
     let named = without_the_root
         .map(|(name, _)| *name)

@@ -24,7 +24,7 @@ use crate::support::{Need, Sweeps, lacks};
 use ::dunnage::orders::network::{
     self as orders, Client, Connect, Direction, Limit, Protocol, Receive, Serve, Stream, Trip, Usage,
 };
-use ::dunnage::orders::work::{Done, Script, Spin};
+use ::dunnage::orders::work::{Spin, Spun, Syscall};
 use ::dunnage::outcome::{Abort, Failure, FailureClass};
 use ::dunnage::resource::Held;
 use ::dunnage::subject::{
@@ -105,8 +105,10 @@ fn serves(text: &str, orders: usize) {
     }
     // Orders may be sent before earlier ones are answered.
     (0..3).for_each(|_| container.send(NOTHING, Nanos(0)).unwrap());
-    (0..3).for_each(|_| drop(container.answer::<Done>().unwrap()));
-    let refused = failure(&mut container, Script { kind: "nonsense".into(), words: Vec::new() });
+    for _ in 0..3 {
+        container.answer::<Spun>().unwrap();
+    }
+    let refused = failure(&mut container, Syscall { window: Nanos(0), fixed: 0, calls: Vec::new() });
     assert_eq!(refused.class, FailureClass::Unsupported);
     assert!(container.cpu().unwrap() > Nanos(0));
     assert!(!container.cgroups().unwrap().is_empty());
@@ -192,7 +194,7 @@ fn a_container_that_dies_is_a_failure_and_no_hang() {
         let began = Instant::now();
         // SAFETY: signals the first process of a container of this test, which has not been reaped.
         unsafe { libc::kill(first, libc::SIGKILL) };
-        let Err(Abort::Failed(Failure { class, reason, .. })) = container.answer::<Done>() else {
+        let Err(Abort::Failed(Failure { class, reason, .. })) = container.answer::<Spun>() else {
             panic!("{text}: the dead answer");
         };
         assert_eq!(class, FailureClass::Crash, "{reason}");

@@ -4,7 +4,8 @@
 use std::process::Child;
 use std::sync::{Barrier, Mutex};
 
-use ::dunnage::outcome::{Artefact, Name};
+use ::dunnage::experiment::ramp::names::CONTAINERS;
+use ::dunnage::outcome::{Artefact, Word};
 use ::dunnage::subject::Cpu;
 use ::dunnage::subject::helpers::By;
 use ::dunnage::subject::kinds::Duty;
@@ -112,11 +113,11 @@ impl<'a> Observer<'a> for Planted {
 
     fn facts(&mut self, found: &mut Observed) {
         self.note("facts");
-        found.counters.push(("planted".into(), 42));
+        found.counters.push((CONTAINERS, 42));
         found.facts.push(("planted", "fact".to_owned()));
     }
 
-    fn artefacts(&mut self) -> Vec<(Name, Artefact)> {
+    fn artefacts(&mut self) -> Vec<(Word, Artefact)> {
         self.note("artefacts");
         vec![("planted".into(), Artefact::Bytes(b"file".to_vec()))]
     }
@@ -135,7 +136,7 @@ fn an_observer_is_armed_before_a_launch_and_stopped_after_it() {
     assert_eq!(names, ["arm", "stop", "facts", "artefacts"]);
     assert!(moments[0].1 <= launch.spawned && launch.gone <= moments[1].1, "{moments:?}");
     let observed = &launch.observed;
-    assert_eq!(observed.counters, [("planted".into(), 42)]);
+    assert_eq!(observed.counters, [(CONTAINERS, 42)]);
     assert_eq!(observed.artefacts, [("planted".into(), Artefact::Bytes(b"file".to_vec()))]);
     assert!(launch.treatment.contains(&("planted", "fact".to_owned())), "{:?}", launch.treatment);
     ends(&dunnage, subject, run);

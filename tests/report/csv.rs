@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use dunnage::outcome::{Outcome, Sample};
+use dunnage::launch::names::{CLIENT_CPU, ENGINE_CPU};
+use dunnage::outcome::Outcome;
 use dunnage::record::{Recorded, RoundContext, Row};
 use dunnage::report::csv;
 
@@ -40,10 +41,9 @@ fn every_outcome_has_its_lines() {
     run.contexts[2] = Some(RoundContext { disturbed: Some("steal 12 %".into()), ..RoundContext::default() });
     run.contexts[3] = None;
     let measured = sample(&run.plan, 4, 1, 1.0);
-    let mut without_cpu = Sample { counters: Vec::new(), ..measured.clone() };
-    for name in ["client_cpu", "engine_cpu"] {
-        without_cpu.missing.push((name.into(), "taskstats, needs CAP_NET_ADMIN".into()));
-    }
+    let mut without_cpu = measured.clone();
+    [CLIENT_CPU, ENGINE_CPU].into_iter().for_each(|name| without_cpu.forget(name));
+    without_cpu.lacks(&["client_cpu", "engine_cpu"], "taskstats, needs CAP_NET_ADMIN");
     let rows = [
         row(0, Outcome::Measured(measured.clone())),
         row(1, Outcome::Measured(without_cpu)),

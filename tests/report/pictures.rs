@@ -5,7 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
+use dunnage::experiment::fixed_work::THREADS;
 use dunnage::experiment::primitives;
+use dunnage::experiment::throttle::names::{EVERY, LATENCY, PERIOD_CPU, QUOTA_PERIOD};
 use dunnage::outcome::Sample;
 use dunnage::plan::{self, Ladder, Plan, Request, Rounds};
 use dunnage::record::Recorded;
@@ -97,16 +99,12 @@ pub fn throttle(run: &mut Recorded, cell: usize) {
     let label = &run.plan.subjects[run.plan.cells[cell].subject].label;
     let slower = if label.contains("0.1") { 9 } else { 1 };
     let is_bursts = run.plan.cells[cell].setting.get("load") == Some("bursts");
-    let mut sample = Sample {
-        counters: [("every", 100_000_000), ("threads", 1), ("quota_period", 100_000_000)]
-            .map(|(name, value)| (name.into(), value))
-            .to_vec(),
-        series: vec![("period_cpu".into(), (0..100).map(|at| 50_000_000 / slower + at * 1000).collect())],
-        ..Sample::default()
-    };
+    let mut sample = Sample::default()
+        .with([(EVERY, 100_000_000), (THREADS, 1), (QUOTA_PERIOD, 100_000_000)])
+        .with([(PERIOD_CPU, (0..100).map(|at| 50_000_000 / slower + at * 1000).collect())]);
     if is_bursts {
         let latency = (0..100 / slower).map(|at| 50_000_000 + (slower - 1) * at * 40_000_000).collect();
-        sample.series.push(("latency".into(), latency));
+        sample.add(LATENCY, latency);
     }
     let rounds = run.series[cell].values[0].len();
     run.series[cell].samples = vec![None; rounds];

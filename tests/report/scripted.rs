@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use dunnage::experiment;
-use dunnage::outcome::{Failure, FailureClass, Name, Sample};
+use dunnage::launch::names::{CLIENT_CPU, ENGINE_CPU, FIRST, GONE, READY, RETURNED, SPAWN};
+use dunnage::outcome::{Failure, FailureClass, Sample};
 use dunnage::plan::{self, Entry, Ladder, Plan, Request, Rounds};
 use dunnage::record::{Cause, Environment, FailureRow, Recorded, RoundContext, Series};
 use dunnage::stats::Rng;
@@ -134,19 +135,12 @@ pub fn sample(plan: &Plan, cell: usize, round: usize, weather: f64) -> Sample {
     let primed = planned.setting.get("prestate") == Some("primed");
     let [first, returned, gone, client, engine] = times(entry, primed).map(|time| time * noise);
     let stamp = |millis: f64| Stamp(1_000_000_000 + (millis * 1e6) as u64);
-    let stamps: [(&'static str, f64); 5] = [
-        ("spawn", 0.0),
-        ("first", first),
-        ("ready", first + 0.31 * noise),
-        ("returned", returned),
-        ("gone", gone),
-    ];
+    let stamps =
+        [(SPAWN, 0.0), (FIRST, first), (READY, first + 0.31 * noise), (RETURNED, returned), (GONE, gone)];
     let counter = |millis: f64| (millis * 1e6) as i64;
-    Sample {
-        stamps: stamps.map(|(name, at)| (Name::from(name), stamp(at))).to_vec(),
-        counters: vec![("client_cpu".into(), counter(client)), ("engine_cpu".into(), counter(engine))],
-        ..Sample::default()
-    }
+    Sample::default()
+        .with(stamps.map(|(name, at)| (name, stamp(at))))
+        .with([(CLIENT_CPU, counter(client)), (ENGINE_CPU, counter(engine))])
 }
 
 fn times(entry: &Entry, primed: bool) -> Times {

@@ -102,8 +102,8 @@ fn a_limit_is_seen_by_whoever_waits_for_many_calls_and_told_as_the_reason() {
         |spec: &Spec, metric: &str| if metric == "elapsed" { in_a_container(spec, 9.0 * BARE) } else { 0.0 };
     let mut run = planted(&["bare", "docker"], limit, NOISE);
     let docker = cell_of(&run, "docker");
-    run.series[docker].values[CALLS + 2] = vec![8.9 * BARE; ROUNDS];
-    run.series[docker].values[CALLS + 3] = vec![48.0; ROUNDS];
+    run.series[docker].values[CALLS.len() + 2] = vec![8.9 * BARE; ROUNDS];
+    run.series[docker].values[CALLS.len() + 3] = vec![48.0; ROUNDS];
     let analysis = analyse(&run);
     let verdict = |metric: &str| {
         let is_it = |one: &&Finding| one.about.metric == metric && one.cell == cell_of(&run, "docker");

@@ -1,6 +1,11 @@
 //! Quotas on planted windows with known truth: which is enough for bursts, and which is not.
 
 use dunnage::document::{Extent, Look, shown};
+use dunnage::experiment::fixed_work::THREADS;
+use dunnage::experiment::throttle::names::{
+    BURSTS_WAITING, BUSY, CPUS, EVERY, LATENCY, LENGTH, LOAD, PERIODS, QUOTA, QUOTA_PERIOD, SYSTEM,
+    THROTTLED, THROTTLED_TIME, TURNS, USAGE, USER, WINDOW,
+};
 use dunnage::experiment::{self, Metric};
 use dunnage::outcome::Sample;
 use dunnage::plan::{self, Entry, Layer, Relation};
@@ -14,38 +19,37 @@ use crate::scripted::planted::{entry, recorded, request, rules};
 
 const ROUNDS: usize = 11;
 const MS: u64 = 1_000_000;
-const LENGTH: u64 = 1500 * MS;
+const WINDOW_LENGTH: u64 = 1500 * MS;
 
 /// A window of bursts of 45 ms as the model has it, each later by this many nanoseconds for another reason.
 fn window(cpus: Option<f64>, later: impl Fn(usize) -> f64) -> Sample {
     let demand = Demand { load: Load::Bursts { work: 45 * MS, every: 100 * MS }, threads: 1, cpus: 2 };
     let each = cpus.map(|cpus| (cpus * 100.0) as u64 * MS);
-    let ideal = quota::ideal(each.map(|each| Quota { each, period: 100 * MS, burst: 0 }), demand, LENGTH);
+    let ideal =
+        quota::ideal(each.map(|each| Quota { each, period: 100 * MS, burst: 0 }), demand, WINDOW_LENGTH);
     let mut counters = vec![
-        ("load", 1),
-        ("busy", 45 * MS),
-        ("every", 100 * MS),
-        ("length", LENGTH),
-        ("threads", 1),
-        ("cpus", 2),
-        ("window", LENGTH),
-        ("usage", ideal.usage),
-        ("user", ideal.usage),
-        ("system", 0),
-        ("turns", ideal.usage / 2),
-        ("bursts_waiting", ideal.waiting),
+        (LOAD, 1),
+        (BUSY, 45 * MS),
+        (EVERY, 100 * MS),
+        (LENGTH, WINDOW_LENGTH),
+        (THREADS, 1),
+        (CPUS, 2),
+        (WINDOW, WINDOW_LENGTH),
+        (USAGE, ideal.usage),
+        (USER, ideal.usage),
+        (SYSTEM, 0),
+        (TURNS, ideal.usage / 2),
+        (BURSTS_WAITING, ideal.waiting),
     ];
     if let Some((each, periods)) = each.zip(ideal.periods) {
-        counters.extend([("quota", each), ("quota_period", 100 * MS), ("periods", periods)]);
-        counters.extend([("throttled", ideal.throttled), ("throttled_time", ideal.throttled_time)]);
+        counters.extend([(QUOTA, each), (QUOTA_PERIOD, 100 * MS), (PERIODS, periods)]);
+        counters.extend([(THROTTLED, ideal.throttled), (THROTTLED_TIME, ideal.throttled_time)]);
     }
     let latencies = ideal.latencies.iter().enumerate();
     let latencies = latencies.map(|(at, latency)| *latency as i64 + later(at) as i64);
-    Sample {
-        counters: counters.into_iter().map(|(name, value)| (name.into(), value as i64)).collect(),
-        series: vec![("latency".into(), latencies.collect())],
-        ..Sample::default()
-    }
+    Sample::default()
+        .with(counters.into_iter().map(|(name, value)| (name, value as i64)))
+        .with([(LATENCY, latencies.collect())])
 }
 
 /// A run of docker without a quota and with these; `later` says how much later each burst of a quota is, in each round.

@@ -8,6 +8,8 @@ mod distribution;
 pub mod experiment;
 pub mod group;
 pub mod history;
+pub mod launch;
+pub mod names;
 pub mod outcome;
 pub mod plan;
 pub mod record;

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use crate::distribution::Distribution;
+use crate::names::{Counter, Name, Series, Spread, StampName};
 use crate::units::{Nanos, Stamp, whole_nanos};
 
 /// The kind of a failure, so that causes can be distinguished without reading messages.
@@ -127,30 +128,30 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The name of a stamp or counter.
-pub type Name = Cow<'static, str>;
+/// A name as it is recorded. Those of stamps, counters, series and distributions are declared (`names`); a file may have others.
+pub type Word = Cow<'static, str>;
 
 /// What one cell gave in one round, as read: stamps and counters. Metrics are computed from it
 /// later, so that a better definition does not invalidate old runs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sample {
     /// Points on `CLOCK_MONOTONIC`.
-    pub stamps: Vec<(Name, Stamp)>,
+    pub(crate) stamps: Vec<(Word, Stamp)>,
     /// Durations in nanoseconds and other whole numbers, read from counters.
-    pub counters: Vec<(Name, i64)>,
+    pub(crate) counters: Vec<(Word, i64)>,
     /// Whole numbers in the order they were taken: durations in nanoseconds, counts.
-    pub series: Vec<(Name, Vec<i64>)>,
+    pub(crate) series: Vec<(Word, Vec<i64>)>,
     /// Many values without their order: latencies in nanoseconds.
-    pub distributions: Vec<(Name, Distribution)>,
+    pub(crate) distributions: Vec<(Word, Distribution)>,
     /// Files of the run directory that belong to it.
-    pub artefacts: Vec<(Name, Artefact)>,
+    pub artefacts: Vec<(Word, Artefact)>,
     /// Values of metrics by name, in base units, computed by others: only in imported samples. They have
     /// priority over values from stamps and counters.
-    pub given: Vec<(Name, f64)>,
+    pub given: Vec<(Word, f64)>,
     /// Numbers that this sample lacks, with the reason: a counter that could not be read.
-    pub missing: Vec<(Name, String)>,
+    pub missing: Vec<(Word, String)>,
     /// What was found inside, without numbers that differ from launch to launch.
-    pub treatment: Vec<(Name, String)>,
+    pub treatment: Vec<(Word, String)>,
 }
 
 /// A file that belongs to a sample: a trace, a profile.
@@ -191,34 +192,88 @@ impl Artefact {
     }
 }
 
+/// A type of values that a sample holds by declared names.
+pub trait Held: Sized {
+    /// All of them.
+    fn all(sample: &mut Sample) -> &mut Vec<(Word, Self)>;
+}
+
+macro_rules! held {
+    ($($type:ty: $field:ident,)*) => {$(
+        impl Held for $type {
+            fn all(sample: &mut Sample) -> &mut Vec<(Word, Self)> {
+                &mut sample.$field
+            }
+        }
+    )*};
+}
+
+held! { Stamp: stamps, i64: counters, Vec<i64>: series, Distribution: distributions, String: treatment, }
+
+fn find<T>(all: &[(Word, T)], name: Name<T>) -> Option<&T> {
+    all.iter().find(|(own, _)| own == name.text()).map(|(_, value)| value)
+}
+
 impl Sample {
+    /// One whose values others computed: of metrics by name, in base units.
+    pub fn imported(values: impl IntoIterator<Item = (impl Into<Word>, f64)>) -> Sample {
+        let given = values.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        Sample { given, ..Sample::default() }
+    }
+
+    /// Adds values with their names.
+    pub fn extend<T: Held>(&mut self, more: impl IntoIterator<Item = (Name<T>, T)>) {
+        T::all(self).extend(more.into_iter().map(|(name, value)| (name.text().into(), value)));
+    }
+
+    /// Adds a value.
+    pub fn add<T: Held>(&mut self, name: Name<T>, value: T) {
+        self.extend([(name, value)]);
+    }
+
+    /// The same sample with more values.
+    pub fn with<T: Held>(mut self, more: impl IntoIterator<Item = (Name<T>, T)>) -> Sample {
+        self.extend(more);
+        self
+    }
+
+    /// Takes out all values with this name.
+    pub fn forget<T: Held>(&mut self, name: Name<T>) {
+        T::all(self).retain(|(own, _)| own != name.text());
+    }
+
+    /// Says why it lacks values of these metrics.
+    pub fn lacks<'a>(&mut self, metrics: impl IntoIterator<Item = &'a &'static str>, why: &str) {
+        self.missing.extend(metrics.into_iter().map(|name| ((*name).into(), why.to_owned())));
+    }
+
     /// The stamp with this name.
-    pub fn stamp(&self, name: &str) -> Option<Stamp> {
-        self.stamps.iter().find(|(own, _)| own == name).map(|(_, stamp)| *stamp)
+    pub fn stamp(&self, name: StampName) -> Option<Stamp> {
+        find(&self.stamps, name).copied()
     }
 
     /// The counter with this name.
-    pub fn counter(&self, name: &str) -> Option<i64> {
-        self.counters.iter().find(|(own, _)| own == name).map(|(_, value)| *value)
+    pub fn counter(&self, name: Counter) -> Option<i64> {
+        find(&self.counters, name).copied()
     }
 
     /// The series with this name.
-    pub fn series(&self, name: &str) -> Option<&[i64]> {
-        self.series.iter().find(|(own, _)| own == name).map(|(_, values)| values.as_slice())
+    pub fn series(&self, name: Series) -> Option<&[i64]> {
+        find(&self.series, name).map(Vec::as_slice)
     }
 
     /// The distribution with this name.
-    pub fn distribution(&self, name: &str) -> Option<&Distribution> {
-        self.distributions.iter().find(|(own, _)| own == name).map(|(_, values)| values)
+    pub fn distribution(&self, name: Spread) -> Option<&Distribution> {
+        find(&self.distributions, name)
     }
 
     /// The duration that this share of a distribution's values does not exceed, in seconds.
-    pub fn quantile(&self, name: &str, share: f64) -> Option<f64> {
+    pub fn quantile(&self, name: Spread, share: f64) -> Option<f64> {
         Some(self.distribution(name)?.quantile(share)? as f64 / 1e9)
     }
 
     /// The time from one stamp to another, in seconds.
-    pub fn seconds(&self, from: &str, to: &str) -> Option<f64> {
+    pub fn seconds(&self, from: StampName, to: StampName) -> Option<f64> {
         Some(self.stamp(to)?.since(self.stamp(from)?).seconds())
     }
 }

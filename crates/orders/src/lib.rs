@@ -8,6 +8,7 @@ pub mod network;
 pub mod work;
 
 use dunnage_analysis::outcome::Failure;
+use dunnage_analysis::record::wire::SampleLine;
 use dunnage_analysis::units::whole_nanos;
 use dunnage_analysis::units::{Nanos, Stamp};
 use serde::de::DeserializeOwned;
@@ -21,7 +22,7 @@ use network::{
     Answered, AwaitAnswer, Connect, Connects, EndServers, Facts, Links, Names, Queries, Request, Requests,
     Resolve, Serve, StartProgram, Started, Stream, Streams, Trip, Trips, Usage, Used,
 };
-use work::{Command, Cpu, Done, Script, Spin, Syscall, Throttle};
+use work::{Calls, Carried, Command, Computed, Cpu, Ran, Script, Spin, Spun, Syscall, Throttle};
 
 /// An order, whose answer has a type of its own.
 pub trait Ask: Into<Order> {
@@ -56,12 +57,12 @@ macro_rules! orders {
 }
 
 orders! {
-    Spin -> Done,
-    Syscall -> Done,
-    Command -> Done,
-    Throttle -> Done,
-    Cpu -> Done,
-    Script -> Done,
+    Spin -> Spun,
+    Syscall -> Calls,
+    Command -> Ran,
+    Throttle -> Carried,
+    Cpu -> Computed,
+    Script -> (SampleLine, Facts),
     Write -> Moved,
     Read -> Moved,
     Forget -> Forgotten,

@@ -5,7 +5,7 @@ use dunnage_orders::network::{Names, Which};
 use super::super::{sample_of, scripted};
 use super::wrong;
 use crate::experiment::Setting;
-use crate::experiment::network::dns::{CONTAINER, FRESH, LASTS, NAMES, is_user_defined, which};
+use crate::experiment::network::dns::{CONTAINER, FRESH, LASTS, NAMES, is_user_defined, names, which};
 use crate::outcome::{Abort, Failure, Sample};
 use crate::subject::lookup::Lookup;
 use crate::subject::{Need, RunContext, Subject, bare};
@@ -35,13 +35,12 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     is_true(&answer.done, which, queries)?;
     let mut sample = sample_of(Vec::new(), &lookup.treatment()?);
     let Names { resolver, count, warm_up, took, wrong, lost, name } = answer.done;
-    let counted = [("names", count), ("warm_up", warm_up), ("wrong", wrong), ("lost", lost)];
-    sample.counters.extend(counted.map(|(name, value)| (name.into(), value as i64)));
-    let more = [("took", took.0), ("queries", queries), ("helper_cpu", helpers.cpu.0)];
-    sample.counters.extend(more.map(|(name, value)| (name.into(), value)));
-    sample.distributions.push(("name".into(), name));
-    sample.treatment.push(("resolver".into(), resolver.ip().to_string()));
-    sample.treatment.push(("helpers".into(), helpers.names));
+    let counted =
+        [(names::RESOLVED, count), (names::WARM_UP, warm_up), (names::WRONG, wrong), (names::LOST, lost)];
+    sample.extend(counted.map(|(name, value)| (name, value as i64)));
+    sample.extend([(names::TOOK, took.0), (names::QUERIES, queries), (names::HELPER_CPU, helpers.cpu.0)]);
+    sample.add(names::NAME_TIME, name);
+    sample.extend([(names::RESOLVER, resolver.ip().to_string()), (names::HELPERS, helpers.names)]);
     Ok(sample)
 }
 

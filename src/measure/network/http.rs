@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use dunnage_analysis::names::Counter;
 use dunnage_orders::network::{
     self as orders, Limit, Load, Request, Requests, Settings, StartProgram, Wrong,
 };
@@ -12,7 +13,7 @@ use super::steady::{ON_A_PATH, started, until_steady};
 use super::{Exchange, sample, wrong};
 use crate::experiment::Setting;
 use crate::experiment::network::http::{
-    COMPUTING, Clients, File, Program, WARM_UP, clients, file, is_client_bound, rate,
+    self, COMPUTING, Clients, File, Program, WARM_UP, clients, file, is_client_bound, names, rate,
 };
 use crate::experiment::network::time;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment, Sample};
@@ -95,13 +96,12 @@ fn load(pair: &mut Pair<'_>, asked: Asked<'_>, lasts: Nanos) -> Result<(Requests
 }
 
 /// Results of a load under names of its own, and the ways to fail added to those of the loads before.
-fn add(sample: &mut Sample, done: &Requests, [requests, took]: [&'static str; 2]) {
-    sample.counters.extend([(requests.into(), done.requests as i64), (took.into(), done.took.0)]);
-    for ((name, _), count) in Wrong::ALL.iter().zip(done.wrong) {
-        match sample.counters.iter_mut().find(|(own, _)| own == name) {
-            Some((_, all)) => *all += count as i64,
-            None => sample.counters.push(((*name).into(), count as i64)),
-        }
+fn add(sample: &mut Sample, done: &Requests, [requests, took]: [Counter; 2]) {
+    sample.extend([(requests, done.requests as i64), (took, done.took.0)]);
+    for (name, count) in http::FAILED.into_iter().zip(done.wrong) {
+        let before = sample.counter(name).unwrap_or(0);
+        sample.forget(name);
+        sample.add(name, before + count as i64);
     }
 }
 
@@ -123,32 +123,31 @@ fn take(pair: &mut Pair<'_>, setting: &Setting) -> Result<Sample, Abort> {
     })?;
     let mut sample = sample(pair, &way)?;
     if let Some((requests, took)) = pair.warm_up {
-        sample.counters.extend([("warm_up_requests".into(), requests), ("warm_up_took".into(), took.0)]);
+        sample.extend([(names::WARM_UP_REQUESTS, requests), (names::WARM_UP_TOOK, took.0)]);
     }
-    add(&mut sample, &closed, ["requests", "took"]);
-    let more = [
-        ("in_flight", closed.in_flight.0),
-        ("opened", closed.opened as i64),
-        ("bytes", closed.bytes as i64),
-        ("client_cpu", client_cpu.0),
-        ("server_cpu", server_cpu.0),
-    ];
-    sample.counters.extend(more.map(|(name, value)| (name.into(), value)));
+    add(&mut sample, &closed, [names::REQUESTS, names::TOOK]);
+    sample.extend([
+        (names::IN_FLIGHT, closed.in_flight.0),
+        (names::OPENED, closed.opened as i64),
+        (names::BYTES, closed.bytes as i64),
+        (names::CLIENT_CPU, client_cpu.0),
+        (names::SERVER_CPU, server_cpu.0),
+    ]);
     let took = closed.took;
     if !is_own && is_client_bound(client_cpu.0 as f64, took.0 as f64) {
         let reason = format!(
             "the client used {client_cpu} of its CPU in {took}, so it was the limit, and not the server or path"
         );
-        sample.missing.extend(["request", "rate"].map(|name| (name.into(), reason.clone())));
+        sample.lacks(&["request", "rate"], &reason);
     }
     let reached = closed.requests as f64 / took.seconds();
     at_a_rate(pair, setting, (asked, reached), &mut sample)?;
     if is_own {
         let (done, _) = load(pair, Asked { path: "/disk-io", ..asked }, lasts)?;
-        add(&mut sample, &done, ["file_requests", "file_took"]);
+        add(&mut sample, &done, [names::FILE_REQUESTS, names::FILE_TOOK]);
         let hashing = Asked { path: "/cpu", clients: COMPUTING, rate: None, body: Some(64) };
         let (done, _) = load(pair, hashing, lasts)?;
-        add(&mut sample, &done, ["hashing_requests", "hashing_took"]);
+        add(&mut sample, &done, [names::HASHING_REQUESTS, names::HASHING_TOOK]);
     }
     Ok(sample)
 }
@@ -176,25 +175,25 @@ fn at_a_rate(
     sample: &mut Sample,
 ) -> Result<(), Abort> {
     let rate = rate(setting, reached);
-    sample.counters.push(("asked_rate".into(), rate as i64));
+    sample.add(names::ASKED_RATE, rate as i64);
     if rate as f64 > reached {
         // The loads before tell already that waiting would have no end, and requests would time out.
         let reason =
             format!("{rate} requests a second were asked for, and a closed loop reached {reached:.0}");
-        sample.missing.extend(OPEN.map(|name| (name.into(), reason.clone())));
+        sample.lacks(&OPEN, &reason);
         return Ok(());
     }
     let asked = Asked { rate: Some(rate), clients: clients(setting), ..asked };
     let (done, _) = load(pair, asked, time(setting))?;
-    add(sample, &done, ["open_requests", "open_took"]);
+    add(sample, &done, [names::OPEN_REQUESTS, names::OPEN_TOOK]);
     let own = done.requests as f64 / done.took.seconds();
     if own < REACHED * rate as f64 {
         let reason =
             format!("of {rate} requests a second {own:.0} were answered, so waiting would have no end");
-        sample.missing.extend(OPEN.map(|name| (name.into(), reason.clone())));
+        sample.lacks(&OPEN, &reason);
         return Ok(());
     }
-    sample.distributions.push(("latency".into(), done.latency));
+    sample.add(names::LATENCY, done.latency);
     Ok(())
 }
 
@@ -276,6 +275,6 @@ mod tests {
 
     #[test]
     fn failures_of_requests_have_the_names_of_their_counters() {
-        assert_eq!(Wrong::ALL.map(|(name, _)| name), crate::experiment::network::http::WRONG);
+        assert_eq!(Wrong::ALL.map(|(name, _)| name), http::FAILED.map(Counter::text));
     }
 }

@@ -6,7 +6,7 @@ use dunnage_orders::network::{
 
 use super::{Exchange, sample, wrong};
 use crate::experiment::Setting;
-use crate::experiment::network::latency::{CONNECTING, CONNECTIONS, is_of_streams, size};
+use crate::experiment::network::latency::{CONNECTING, CONNECTIONS, is_of_streams, names, size};
 use crate::experiment::network::time;
 use crate::outcome::{Abort, Failure, Sample};
 use crate::subject::pair::{Addition, Pair, Server, Service};
@@ -44,11 +44,12 @@ fn take(pair: &mut Pair<'_>, setting: &Setting) -> Result<Sample, Abort> {
     is_true(&answer.done)?;
     let mut sample = sample(pair, &way)?;
     let Trips { count, warm_up, took, wrong, lost, trip } = answer.done;
-    let counted = [("trips", count), ("warm_up", warm_up), ("wrong", wrong), ("lost", lost)];
-    sample.counters.extend(counted.map(|(name, value)| (name.into(), value as i64)));
-    let spent = [("took", took), ("client_cpu", answer.cpu), ("server_cpu", server_cpu)];
-    sample.counters.extend(spent.map(|(name, time)| (name.into(), time.0)));
-    sample.distributions.push(("trip".into(), trip));
+    let counted =
+        [(names::TRIPS, count), (names::WARM_UP, warm_up), (names::WRONG, wrong), (names::LOST, lost)];
+    sample.extend(counted.map(|(name, value)| (name, value as i64)));
+    let spent = [(names::TOOK, took), (names::CLIENT_CPU, answer.cpu), (names::SERVER_CPU, server_cpu)];
+    sample.extend(spent.map(|(name, time)| (name, time.0)));
+    sample.add(names::TRIP, trip);
     if is_of_streams(setting) {
         connect(pair, &mut sample, Nanos(lasts.0 / CONNECTING))?;
     }
@@ -67,8 +68,8 @@ fn trip(client: Client, setting: &Setting) -> Trip {
 fn connect(pair: &mut Pair<'_>, sample: &mut Sample, lasts: Nanos) -> Result<(), Abort> {
     let limit = Limit { count: CONNECTIONS, time: lasts };
     let Connects { count, took, connect } = pair.ask(Connect { client: pair.end(), limit }, lasts)?.done;
-    sample.counters.extend([("connections".into(), count as i64), ("connections_took".into(), took.0)]);
-    sample.distributions.push(("connect".into(), connect));
+    sample.extend([(names::CONNECTIONS_MADE, count as i64), (names::CONNECTIONS_TOOK, took.0)]);
+    sample.add(names::CONNECT, connect);
     Ok(())
 }
 

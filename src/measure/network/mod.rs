@@ -11,6 +11,7 @@ use dunnage_analysis::distinct;
 
 use super::{Asked, Visit, Visited, sample_of, scripted};
 use crate::experiment::Setting;
+use crate::experiment::network::names::HELPER_CPU;
 use crate::experiment::network::{self, path};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::subject::pair::{Addition, End, Pair, Server, Service, is_joined};
@@ -115,7 +116,7 @@ fn sample(pair: &mut Pair<'_>, way: &Way) -> Result<Sample, Abort> {
     let mut treatment = pair.treatment()?;
     treatment.extend(way.facts());
     let mut sample = sample_of(Vec::new(), &treatment);
-    sample.counters.push(("helper_cpu".into(), way.helper_cpu.0));
+    sample.add(HELPER_CPU, way.helper_cpu.0);
     Ok(sample)
 }
 

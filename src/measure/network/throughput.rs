@@ -4,6 +4,9 @@ use dunnage_orders::network::{self as orders, Direction, Stream, Streams};
 
 use super::{Exchange, sample, wrong};
 use crate::experiment::Setting;
+use crate::experiment::network::throughput::names::{
+    CLIENT_CPU, DOWN_BYTES, DOWN_TOOK, SERVER_CPU, UP_BYTES, UP_TOOK,
+};
 use crate::experiment::network::throughput::{LASTS, bytes};
 use crate::outcome::{Abort, Failure, Sample};
 use crate::subject::pair::{Addition, Pair, Server, Service};
@@ -28,7 +31,7 @@ fn take(pair: &mut Pair<'_>, setting: &Setting) -> Result<Sample, Abort> {
         let (mut counters, mut client) = (Vec::new(), Nanos(0));
         let streams = setting.get("streams").and_then(|streams| streams.parse().ok()).unwrap_or(1);
         for (direction, [moved, took]) in
-            [(Direction::Up, ["up_bytes", "up_took"]), (Direction::Down, ["down_bytes", "down_took"])]
+            [(Direction::Up, [UP_BYTES, UP_TOOK]), (Direction::Down, [DOWN_BYTES, DOWN_TOOK])]
         {
             let order = Stream { client: pair.end(), direction, bytes: sent, streams, seed: 0 };
             let answer = pair.ask(order, LASTS)?;
@@ -37,11 +40,11 @@ fn take(pair: &mut Pair<'_>, setting: &Setting) -> Result<Sample, Abort> {
             client = client + answer.cpu;
         }
         let used = Nanos(pair.server_cpu()?.0 - before.0);
-        counters.extend([("client_cpu", client.0), ("server_cpu", used.0)]);
+        counters.extend([(CLIENT_CPU, client.0), (SERVER_CPU, used.0)]);
         Ok((counters, 2 * sent / PACKET))
     })?;
     let mut sample = sample(pair, &way)?;
-    sample.counters.extend(counters.into_iter().map(|(name, value)| (name.into(), value)));
+    sample.extend(counters);
     Ok(sample)
 }
 

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use dunnage_analysis::names::Counter;
 use dunnage_orders::files::{
     self as orders, Append, Class, Clear, Direction, How, Io, Limit, Read, Scatter, Scattered, Write,
 };
@@ -10,10 +11,10 @@ use dunnage_orders::files::{
 use super::{At, Files, Place, Window};
 use crate::experiment::Setting;
 use crate::experiment::storage::disk::{
-    APPENDS, BIND, RANDOM, ROOT, SMALL, TMPFS, VOLUME, bytes, files, place, sync,
+    APPENDS, BIND, RANDOM, ROOT, SMALL, TMPFS, VOLUME, bytes, files, names, place, sync,
 };
 use crate::measure::{sample_of, scripted};
-use crate::outcome::{Abort, Distribution, Failure, FailureClass, Name, Sample};
+use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::subject::{Layer, RunContext, Subject, kind_of};
 use crate::units::Nanos;
 
@@ -79,16 +80,8 @@ struct Taken<'a> {
 }
 
 impl Taken<'_> {
-    fn count(&mut self, name: impl Into<Name>, value: i64) {
-        self.sample.counters.push((name.into(), value));
-    }
-
-    fn lacks(&mut self, names: &[&'static str], why: &str) {
-        self.sample.missing.extend(names.iter().map(|name| ((*name).into(), why.to_owned())));
-    }
-
-    fn spread(&mut self, name: &'static str, values: Distribution) {
-        self.sample.distributions.push((name.into(), values));
+    fn count(&mut self, name: Counter, value: i64) {
+        self.sample.add(name, value);
     }
 
     /// How files are read: from the device, or through the page cache.
@@ -104,12 +97,12 @@ impl Taken<'_> {
         let (path, how) = (self.path.clone(), self.how);
         let write = Write { path, files: orders::Files { count, bytes: size }, how };
         let (done, window) = self.files.watched(write, takes, |done| done.took)?;
-        self.count("write_took", done.took.0);
-        self.count("write_cpu", done.cpu.0);
-        self.count("write_bytes", done.bytes as i64);
+        self.count(names::WRITE_TOOK, done.took.0);
+        self.count(names::WRITE_CPU, done.cpu.0);
+        self.count(names::WRITE_BYTES, done.bytes as i64);
         if let Window { during: Some(during), others: Some(others) } = window {
-            self.count("device_bytes", during.bytes_written as i64);
-            self.count("others_bytes", others);
+            self.count(names::DEVICE_BYTES, during.bytes_written as i64);
+            self.count(names::OTHERS_BYTES, others);
         }
         self.read(count, takes)?;
         if how.class != Class::Cached {
@@ -126,7 +119,7 @@ impl Taken<'_> {
     fn forget(&mut self, count: u64, metrics: &[&'static str]) -> Result<bool, Abort> {
         let stayed = self.files.forget(self.path.clone(), count)?;
         if let Some(why) = &stayed {
-            self.lacks(metrics, why);
+            self.sample.lacks(metrics, why);
         }
         Ok(stayed.is_none())
     }
@@ -135,16 +128,15 @@ impl Taken<'_> {
     fn read(&mut self, count: u64, takes: Nanos) -> Result<(), Abort> {
         let how = self.reading();
         let is_cold = self.forget(count, &["read_gb", "read_rate"])?;
-        let names: [(&str, bool); 2] =
-            [("read_took", is_cold), ("read_again_took", how.class == Class::Cached)];
-        for (name, counts) in names {
+        let both = [(names::READ_TOOK, is_cold), (names::READ_AGAIN_TOOK, how.class == Class::Cached)];
+        for (name, counts) in both {
             let done = self.files.ask(Read { path: self.path.clone(), count, how }, takes)?;
             if done.wrong > 0 {
                 let reason = format!("{} blocks came back changed", done.wrong);
                 return Err(Failure::new(FailureClass::WrongOutput, reason).into());
             }
-            if name == "read_took" {
-                self.count("read_bytes", done.bytes as i64);
+            if name == names::READ_TOOK {
+                self.count(names::READ_BYTES, done.bytes as i64);
             }
             if counts {
                 self.count(name, done.took.0);
@@ -158,15 +150,15 @@ impl Taken<'_> {
         let (count, time) = APPENDS;
         let append = Append { path: self.path.clone(), size: SMALL, limit: Limit { count, time } };
         let (done, window) = self.files.watched(append, time, |done| done.took)?;
-        self.count("appends", done.count as i64);
-        self.count("append_bytes", (done.count * SMALL) as i64);
+        self.count(names::APPENDED, done.count as i64);
+        self.count(names::APPEND_BYTES, (done.count * SMALL) as i64);
         if let Some(during) = window.during {
-            self.count("append_device_bytes", during.bytes_written as i64);
+            self.count(names::APPEND_DEVICE_BYTES, during.bytes_written as i64);
             if let Some(flushes) = during.flushes {
-                self.count("flushes", flushes as i64);
+                self.count(names::FLUSHES, flushes as i64);
             }
         }
-        self.spread("append", done.append);
+        self.sample.add(names::APPEND, done.append);
         Ok(())
     }
 
@@ -182,12 +174,12 @@ impl Taken<'_> {
         if self.forget(files, &["random_read", "random_read_p99"])? {
             let order = scatter(self, Direction::Read, self.reading());
             let done = self.files.ask(order, time)?;
-            self.spread("random_read", done.random);
+            self.sample.add(names::RANDOM_READ, done.random);
         }
         let order = scatter(self, Direction::Write, self.how);
         let done = self.files.ask(order, time)?;
-        self.count("random_writes", done.operations as i64);
-        self.count("random_write_took", done.took.0);
+        self.count(names::RANDOM_WRITES, done.operations as i64);
+        self.count(names::RANDOM_WRITE_TOOK, done.took.0);
         Ok(())
     }
 
@@ -199,10 +191,10 @@ impl Taken<'_> {
         let asked = Scattered { direction: Direction::Write, size: BLOCK, class, io, depth, limit, seed: 0 };
         match self.files.ask(Scatter { path: self.path.clone(), asked }, time) {
             Ok(done) => {
-                self.count("ceiling_took", done.took.0);
-                self.count("ceiling_bytes", (done.operations * BLOCK) as i64);
+                self.count(names::CEILING_TOOK, done.took.0);
+                self.count(names::CEILING_BYTES, (done.operations * BLOCK) as i64);
             }
-            Err(Abort::Failed(failure)) => self.lacks(&["ceiling"], &failure.reason),
+            Err(Abort::Failed(failure)) => self.sample.lacks(&["ceiling"], &failure.reason),
             Err(interrupted) => return Err(interrupted),
         }
         Ok(())

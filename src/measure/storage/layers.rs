@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use dunnage_analysis::names::{Counter, Spread};
 use dunnage_orders::Ask;
 use dunnage_orders::files::{
     self as orders, Action, Change, Class, Each, How, Io, Modify, Operation, Prepare, Read, Single, Touch,
@@ -12,10 +13,10 @@ use dunnage_orders::files::{
 use super::{Files, INSIDE, Place, Window};
 use crate::experiment::Setting;
 use crate::experiment::storage::layers::{
-    CHANGED, FIRST, LAST, LINE, MANY, NAME, SMALL, SMALL_BYTES, at, count, size,
+    CHANGED, FIRST, LAST, LINE, MANY, NAME, SMALL, SMALL_BYTES, at, count, names, size,
 };
 use crate::measure::{sample_of, scripted};
-use crate::outcome::{Abort, Failure, FailureClass, Name, Sample};
+use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::stats::Rng;
 use crate::subject::{Object, ObjectSpec, RunContext, Subject, drivers};
 use crate::sys::filesystem;
@@ -35,7 +36,8 @@ const MOST: u64 = 4_000_000_000;
 const COPIES: u64 = 2;
 
 /// The operations on a file of a tenth of the size, each by its own number.
-const SINGLE: [&str; 6] = ["append", "truncate", "chmod", "chown", "rename", "delete"];
+const SINGLE: [Counter; 6] =
+    [names::APPEND, names::TRUNCATE, names::CHMOD, names::CHOWN, names::RENAME, names::DELETE];
 /// How whole files are read and written.
 const READING: How = How { class: Class::Cached, io: Io::Plain, block: BLOCK };
 const WRITING: How = How { class: Class::Synced, ..READING };
@@ -44,7 +46,7 @@ const WRITING: How = How { class: Class::Synced, ..READING };
 const RENAMED: &str = "single/renamed";
 
 /// The file of an operation.
-fn single(operation: &str) -> String {
+fn single(operation: Counter) -> String {
     let number = SINGLE.iter().position(|own| *own == operation).unwrap_or(SINGLE.len());
     format!("single/{number}")
 }
@@ -175,15 +177,15 @@ struct Taken<'a> {
 }
 
 impl Taken<'_> {
-    fn count(&mut self, name: impl Into<Name>, value: i64) {
-        self.sample.counters.push((name.into(), value));
+    fn count(&mut self, name: Counter, value: i64) {
+        self.sample.add(name, value);
     }
 
     /// Whether the root is an overlay that copies only metadata where that is enough.
     fn metacopy(&self) -> Option<(&'static str, String)> {
         let behind = self.files.behind.as_ref().filter(|behind| behind.mount == "overlay")?;
         let is_on = behind.options.iter().any(|option| option == "metacopy=on");
-        Some(("metacopy", if is_on { "on" } else { "off" }.to_owned()))
+        Some((names::METACOPY.text(), if is_on { "on" } else { "off" }.to_owned()))
     }
 
     fn ask<O: Ask>(&mut self, order: O) -> Result<O::Answer, Abort> {
@@ -194,14 +196,14 @@ impl Taken<'_> {
     /// Carries out an order whose time is a counter.
     fn timed<O: Ask>(
         &mut self,
-        counter: &'static str,
+        counter: Counter,
         order: O,
         took: impl FnOnce(O::Answer) -> Nanos,
     ) -> Result<(), Abort> {
         match self.ask(order) {
             Ok(done) => self.count(counter, took(done).0),
             Err(Abort::Failed(failure)) if failure.class == FailureClass::Unsupported => {
-                self.sample.missing.push((counter.into(), failure.reason));
+                self.sample.lacks([&counter.text()], &failure.reason);
             }
             Err(abort) => return Err(abort),
         }
@@ -227,12 +229,12 @@ impl Taken<'_> {
         };
         let mut missing = own(self.size);
         if is_there(self, "big/0")? {
-            missing.retain(|(name, _)| *name == single("delete"));
+            missing.retain(|(name, _)| *name == single(names::DELETE));
             if is_there(self, &missing[0].0)? {
                 missing.clear();
             }
             if is_there(self, RENAMED)? {
-                let back = self.path.join(single("rename"));
+                let back = self.path.join(single(names::RENAME));
                 self.change(RENAMED, Action::Rename(back))?;
             }
             if is_there(self, "new/0")? {
@@ -250,55 +252,55 @@ impl Taken<'_> {
     fn is_cold(&mut self, directory: &str, files: u64, metrics: &[&'static str]) -> Result<bool, Abort> {
         let stayed = self.files.forget(self.path.join(directory), files)?;
         if let Some(why) = &stayed {
-            self.sample.missing.extend(metrics.iter().map(|name| ((*name).into(), why.clone())));
+            self.sample.lacks(metrics, why);
         }
         Ok(stayed.is_none())
     }
 
     /// All operations: first those that change nothing.
     fn all(&mut self) -> Result<(), Abort> {
-        self.count("size", self.size as i64);
-        for name in ["open", "open_again"] {
+        self.count(names::BYTES, self.size as i64);
+        for name in [names::OPEN, names::OPEN_AGAIN] {
             self.each(name, Operation::Open, SMALL)?;
         }
         self.read()?;
         // Before the copies, which are none in a mount: a device may be slower right after many bytes.
         self.write()?;
         self.modify()?;
-        self.each("modify_small", Operation::Modify, CHANGED)?;
+        self.each(names::MODIFY_SMALL, Operation::Modify, CHANGED)?;
         self.single()
     }
 
     /// An operation on each of the small files.
-    fn each(&mut self, name: &'static str, operation: Operation, count: u64) -> Result<(), Abort> {
+    fn each(&mut self, name: Spread, operation: Operation, count: u64) -> Result<(), Abort> {
         let done = self.ask(Each { operation, path: self.path.join("small"), count })?;
-        self.sample.distributions.push((name.into(), done.each));
+        self.sample.add(name, done.each);
         Ok(())
     }
 
     fn read(&mut self) -> Result<(), Abort> {
         let order = Read { path: self.path.join("big"), count: 1, how: READING };
         if self.is_cold("big", 1, &["read"])? {
-            self.timed("read", order.clone(), |done| done.took)?;
+            self.timed(names::READ, order.clone(), |done| done.took)?;
         }
-        self.timed("read_again", order, |done| done.took)
+        self.timed(names::READ_AGAIN, order, |done| done.took)
     }
 
     fn modify(&mut self) -> Result<(), Abort> {
         if self.is_cold("big", 1, &["modify", "copied"])? {
             let order = Modify { file: self.path.join("big/0") };
             let (done, window) = self.files.watched(order, self.takes(), |done| done.all.took)?;
-            self.count("modify", done.all.took.0);
+            self.count(names::MODIFY, done.all.took.0);
             if let Some(during) = window.during {
-                self.count("copied_bytes", during.bytes_written as i64);
+                self.count(names::COPIED_BYTES, during.bytes_written as i64);
             }
         }
         if self.is_cold("many", MANY, &["modify_many"])? {
             let order = Each { operation: Operation::Modify, path: self.path.join("many"), count: MANY };
-            self.timed("modify_many", order, |done| done.all.took)?;
+            self.timed(names::MODIFY_MANY, order, |done| done.all.took)?;
         }
         let line = LINE.map(|(_, metric)| metric);
-        if self.is_cold("line", LINE.len() as u64, &line)? {
+        if self.is_cold("line", LINE.len() as u64, &line.map(Counter::text))? {
             for (number, metric) in line.into_iter().enumerate() {
                 let file = self.path.join(format!("line/{number}"));
                 self.timed(metric, Modify { file }, |done| done.all.took)?;
@@ -309,7 +311,7 @@ impl Taken<'_> {
 
     /// One operation on each of the files of a tenth.
     fn single(&mut self) -> Result<(), Abort> {
-        if !self.is_cold("single", SINGLE.len() as u64, &SINGLE)? {
+        if !self.is_cold("single", SINGLE.len() as u64, &SINGLE.map(Counter::text))? {
             return Ok(());
         }
         let actions = [
@@ -331,10 +333,10 @@ impl Taken<'_> {
         let files = orders::Files { count: 1, bytes: self.size };
         let order = Write { path: self.path.join("new"), files, how: WRITING };
         let (done, window) = self.files.watched(order, self.takes(), |done| done.took)?;
-        self.count("new", done.took.0);
+        self.count(names::NEW, done.took.0);
         if let Window { during: Some(during), others: Some(others) } = window {
-            self.count("device_bytes", during.bytes_written as i64);
-            self.count("others_bytes", others);
+            self.count(names::DEVICE_BYTES, during.bytes_written as i64);
+            self.count(names::OTHERS_BYTES, others);
         }
         Ok(())
     }

@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::experiment::storage::owners::{FACT, LAYERS, SIZE, files};
+use dunnage_analysis::names::Counter;
+
+use crate::experiment::storage::owners::{LAYERS, SIZE, files, names};
 use crate::experiment::{QUIET, Setting};
 use crate::measure::{sample_of, scripted};
 use crate::outcome::{Abort, Failure, OrEnvironment, Sample};
@@ -29,10 +31,10 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let began = clock::now();
     let image = subject.make(ObjectSpec::Image(&executable, &layers(count)), run)?;
     let mut taken = Taken::default();
-    taken.count("image_took", clock::now().since(began).0);
-    taken.container("first", subject, &image, run)?;
-    taken.container("second", subject, &image, run)?;
-    taken.container("third", subject, &image, run)?;
+    taken.sample.add(names::IMAGE_TOOK, clock::now().since(began).0);
+    taken.container(names::FIRST_TOOK, subject, &image, run)?;
+    taken.container(names::SECOND_TOOK, subject, &image, run)?;
+    taken.container(names::THIRD_TOOK, subject, &image, run)?;
     drop(image);
     Ok(taken.sample)
 }
@@ -55,14 +57,10 @@ struct Taken {
 }
 
 impl Taken {
-    fn count(&mut self, name: impl Into<crate::outcome::Name>, value: i64) {
-        self.sample.counters.push((name.into(), value));
-    }
-
     /// Makes a container, waits until it is ready, and removes it.
     fn container(
         &mut self,
-        which: &'static str,
+        which: Counter,
         subject: &dyn Subject,
         image: &Object,
         run: &RunContext,
@@ -79,18 +77,17 @@ impl Taken {
         container.start()?;
         container.ready()?;
         let ready = clock::now();
-        if which == "first" {
+        if which == names::FIRST_TOOK {
             let treatment = container.treatment()?;
-            self.sample =
-                Sample { counters: self.sample.counters.clone(), ..sample_of(Vec::new(), &treatment) };
+            self.sample.treatment = sample_of(Vec::new(), &treatment).treatment;
             self.look(&mut container, before, run);
         }
-        self.count(format!("{which}_took"), ready.since(container.created().began).0);
+        self.sample.add(which, ready.since(container.created().began).0);
         let began = clock::now();
         container.stop()?;
         container.remove()?;
-        if which == "first" {
-            self.count("removal_took", clock::now().since(began).0);
+        if which == names::FIRST_TOOK {
+            self.sample.add(names::REMOVAL_TOOK, clock::now().since(began).0);
         }
         Ok(())
     }
@@ -99,16 +96,15 @@ impl Taken {
     fn look(&mut self, container: &mut Container<'_>, before: Option<Left>, run: &RunContext) {
         let Ok(first) = container.first_process() else { return };
         let file = Path::new("/").join(path_of(0, 0));
-        self.sample.treatment.push((FACT.into(), Owners::of(first, &file).word().to_owned()));
+        self.sample.add(names::OWNERS, Owners::of(first, &file).word().to_owned());
         match made(first, before, &run.workspace()) {
             Some((files, bytes)) => {
-                self.sample.counters.extend(files.map(|files| ("made_files".into(), files)));
-                self.count("made_bytes", bytes);
+                self.sample.extend(files.map(|files| (names::MADE_FILES, files)));
+                self.sample.add(names::MADE_BYTES, bytes);
             }
             None => {
-                let reason = "the image is not on the filesystem that was watched".to_owned();
-                let lost = ["made_files", "made_bytes"];
-                self.sample.missing.extend(lost.map(|name| (name.into(), reason.clone())));
+                let reason = "the image is not on the filesystem that was watched";
+                self.sample.lacks(&["made_files", "made_bytes"], reason);
             }
         }
     }

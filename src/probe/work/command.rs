@@ -12,13 +12,14 @@
 //! Deliberately absent: a shell (users who want one name it), scripts without `#!` (execvp tries a shell,
 //! execve does not), and waiting for processes that were left running.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
-use dunnage_orders::work::{Command, Done, Mode};
+use dunnage_orders::work::{Cached, Command, End, Ended, Mode, Ran, Spent, Took};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Access, FileType, Mode as Permissions, OFlags, access, fcntl_setfl, stat};
 use rustix::io::Errno;
@@ -29,11 +30,12 @@ use sha2::{Digest, Sha256};
 mod service;
 
 use self::service::Service;
-use super::{Report, unsupported};
+use super::{printable, unsupported};
 use crate::outcome::Failure;
 use crate::sys::cgroup::own;
 use crate::sys::command::{self, Program, Reaped};
 use crate::sys::{page_cache, raw};
+use crate::units::Nanos;
 
 /// How much of standard error is kept.
 const KEPT: usize = 2000;
@@ -45,7 +47,7 @@ const LOOKS: usize = 100;
 /// Runs the command, or says what of it would run. The message goes to the existing file, which first holds the variables,
 /// each `NAME=VALUE` and a zero byte. A service has so long to get ready: until the port is open, or without one until the
 /// host signals it. An empty directory is the current one.
-pub fn work(order: &Command) -> Result<Done, Failure> {
+pub fn work(order: &Command) -> Result<Ran, Failure> {
     let text =
         |word: &str| CString::new(word).map_err(|_| unsupported("a word of a command has a zero byte"));
     let (file, directory) = (text(&order.file)?, text(&order.directory)?);
@@ -55,9 +57,9 @@ pub fn work(order: &Command) -> Result<Done, Failure> {
     let own: Vec<&CStr> = own.iter().map(CString::as_c_str).collect();
     let output = message_into(&file)
         .map_err(|errno| unsupported(format!("cannot open the file for the message: error {errno}")))?;
-    let mut report = Report::default();
-    carry_out(order, [&file, &directory], [&arguments, &own], output, &mut report);
-    report.done()
+    let mut ran = Ran { program: None, sha256: None, cached: None, charged: None, end: End::NotAsked };
+    ran.end = carry_out(order, [&file, &directory], [&arguments, &own], output, &mut ran);
+    Ok(ran)
 }
 
 fn carry_out(
@@ -65,39 +67,45 @@ fn carry_out(
     [file, directory]: [&CStr; 2],
     [arguments, own]: [&[&CStr]; 2],
     output: OwnedFd,
-    report: &mut Report,
-) {
+    ran: &mut Ran,
+) -> End {
     if !directory.is_empty()
         && let Err(errno) = chdir(directory)
     {
-        return report.result("directory_refused", errno.raw_os_error().into());
+        return End::NoDirectory(errno.raw_os_error());
     }
     // The empty launch searches as well, so that both include the search.
-    let Some(name) = arguments.first() else { return say_what_was_charged(report) };
+    let Some(name) = arguments.first() else {
+        ran.charged = Some(charged());
+        return End::NotAsked;
+    };
     let inherited = inherited(own);
     let environment: Vec<&CStr> =
         inherited.iter().map(CString::as_c_str).chain(own.iter().copied()).collect();
     let path = match find(name, &environment) {
         Ok(path) => path,
-        Err(errno) => return report.result("not_executed", errno.raw_os_error().into()),
+        Err(errno) => return End::NotExecuted(errno.raw_os_error()),
     };
-    report.note("program", path.to_bytes());
+    ran.program = Some(printable(path.to_bytes()));
     match order.mode {
-        Mode::Identify => return identify(&path, report),
-        Mode::Cold => say_what_is_cached(&path, report),
+        Mode::Identify => {
+            // An executable file need not be readable.
+            ran.sha256 =
+                std::fs::read(path_of(&path)).ok().map(|bytes| format!("{:x}", Sha256::digest(&bytes)));
+            return End::NotAsked;
+        }
+        Mode::Cold => ran.cached = Some(cached(path_of(&path))),
         Mode::Run => {}
     }
     let output = order.through.then_some(output);
     let service = match order.service.map(|ready| Service::awaited(file, ready)).transpose() {
         Ok(service) => service,
-        Err(errno) => return report.result("not_started", errno.raw_os_error().into()),
+        Err(errno) => return End::NotStarted(errno.raw_os_error()),
     };
     if let Some(port) = service.as_ref().and_then(Service::open_port) {
-        return report.result("port_taken", port.into());
+        return End::PortTaken(port);
     }
-    if let Err(errno) = start_and_wait(&path, [arguments, &environment], output, service, report) {
-        report.result("not_started", errno.into());
-    }
+    start_and_wait(&path, [arguments, &environment], output, service, ran).unwrap_or_else(End::NotStarted)
 }
 
 /// The variables that this file holds.
@@ -105,8 +113,8 @@ fn variables_in(file: &CStr, count: usize) -> Result<Vec<CString>, String> {
     if count == 0 {
         return Ok(Vec::new());
     }
-    let path = std::path::Path::new(std::ffi::OsStr::from_bytes(file.to_bytes()));
-    let bytes = std::fs::read(path).map_err(|error| format!("cannot read the variables: {error}"))?;
+    let bytes =
+        std::fs::read(path_of(file)).map_err(|error| format!("cannot read the variables: {error}"))?;
     let pairs = bytes.split_inclusive(|byte| *byte == 0);
     let all: Vec<CString> =
         pairs.filter_map(|pair| CStr::from_bytes_with_nul(pair).ok()).map(CStr::to_owned).collect();
@@ -126,7 +134,7 @@ fn inherited(own: &[&CStr]) -> Vec<CString> {
         own.iter().any(|entry| entry.to_bytes().split(|byte| *byte == b'=').next() == Some(name))
     };
     let variables = std::env::vars_os().filter(|(name, _)| !is_own(name.as_bytes()));
-    let entry = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+    let entry = |(name, value): (OsString, OsString)| {
         CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
     };
     variables.filter_map(entry).collect()
@@ -163,28 +171,19 @@ fn may_be_executed(path: &CStr) -> Result<(), Errno> {
     if FileType::from_raw_mode(about.st_mode) == FileType::RegularFile { Ok(()) } else { Err(Errno::ACCESS) }
 }
 
-fn identify(path: &CStr, report: &mut Report) {
-    match std::fs::read(std::ffi::OsStr::from_bytes(path.to_bytes())) {
-        Ok(bytes) => report.note("program_sha256", format!("{:x}", Sha256::digest(&bytes))),
-        // An executable file need not be readable.
-        Err(error) => report.result("not_read", error.raw_os_error().unwrap_or(libc::EIO).into()),
-    }
+fn path_of(path: &CStr) -> &Path {
+    Path::new(OsStr::from_bytes(path.to_bytes()))
 }
 
-/// Reports how many pages of the file are in the page cache, and its length. Reads none of it.
-fn say_what_is_cached(path: &CStr, report: &mut Report) {
-    let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path.to_bytes()));
-    // -1: it cannot be found out.
-    report.result("program_cached", page_cache::resident(path).map_or(-1, |pages| pages as i64));
-    report.result("program_bytes", path.metadata().map_or(0, |about| about.len() as i64));
+/// How many pages of the file are in the page cache, and its length. Reads none of it.
+fn cached(path: &Path) -> Cached {
+    let pages = page_cache::resident(path).ok().map(|pages| pages as u64);
+    Cached { pages, bytes: path.metadata().map_or(0, |about| about.len()) }
 }
 
-/// Reports the peak memory of its own cgroup, or why that is not known. The host knows who shares the cgroup.
-fn say_what_was_charged(report: &mut Report) {
-    match own::peak_memory() {
-        Ok(bytes) => report.result("charged_memory", bytes as i64),
-        Err(missing) => report.note("charged_memory", missing),
-    }
+/// The peak memory of its own cgroup, or why that is not known. The host knows who shares the cgroup.
+fn charged() -> Result<u64, String> {
+    own::peak_memory().map_err(str::to_owned)
 }
 
 /// With an `output` the command writes there, and to the probe's standard error.
@@ -193,8 +192,8 @@ fn start_and_wait(
     words: [&[&CStr]; 2],
     output: Option<OwnedFd>,
     mut service: Option<Service>,
-    report: &mut Report,
-) -> Result<(), i32> {
+    ran: &mut Ran,
+) -> Result<End, i32> {
     let ends = command::collect_children()?;
     let (errors, errors_writer) = pipe()?;
     let (mut complaint, complaint_writer) = pipe()?;
@@ -223,26 +222,24 @@ fn start_and_wait(
     said.read();
     let mut errno = [0u8; 4];
     if complaint.read_exact(&mut errno).is_ok() {
-        report.result("not_executed", i32::from_ne_bytes(errno).into());
-        return Ok(());
+        return Ok(End::NotExecuted(i32::from_ne_bytes(errno)));
     }
-    match service {
-        Some(service) => service.tell(report),
+    let took = match service {
+        Some(service) => Took::Service(service.told()),
         None => {
-            report.result("command", (ended - began) as i64);
-            report.result("user", reaped.user * 1000);
-            report.result("system", reaped.system * 1000);
-            report.result("most_memory", reaped.most_memory);
-            report.result("own_memory", empty.map_or(0, |empty| empty.most_memory));
-            say_what_was_charged(report);
+            ran.charged = Some(charged());
+            Took::Command(Spent {
+                took: Nanos((ended - began) as i64),
+                user: Nanos(reaped.user * 1000),
+                system: Nanos(reaped.system * 1000),
+                most_memory: reaped.most_memory,
+                own_memory: empty.map_or(0, |empty| empty.most_memory),
+            })
         }
-    }
-    report.result("status", reaped.status.into());
-    if reaped.status != 0 {
-        report.note("said", &said.bytes);
-    }
-    report.result("left_running", end_what_is_left());
-    Ok(())
+    };
+    let said = if reaped.status == 0 { String::new() } else { printable(&said.bytes) };
+    let left_running = end_what_is_left();
+    Ok(End::Ended(Ended { status: reaped.status, said, left_running, took }))
 }
 
 /// A pipe with close-on-exec ends; the reading end never blocks.
@@ -282,7 +279,7 @@ fn wait(pid: i32, ends: &OwnedFd, said: &mut Tail, service: &mut Option<Service>
 }
 
 /// Kills what the command left running, and what that left; returns how many.
-pub(super) fn end_what_is_left() -> i64 {
+pub(super) fn end_what_is_left() -> u64 {
     let mut ended = 0;
     for _ in 0..LOOKS {
         let listed = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
@@ -290,7 +287,7 @@ pub(super) fn end_what_is_left() -> i64 {
         let children: Vec<i32> = children.filter(|pid| *pid > 1).collect();
         for pid in &children {
             let _ = Pid::from_raw(*pid).map(|pid| kill_process(pid, Signal::KILL));
-            ended += i64::from(matches!(command::reap(*pid, 0), Ok(Some(_))));
+            ended += u64::from(matches!(command::reap(*pid, 0), Ok(Some(_))));
         }
         if children.is_empty() {
             break;

@@ -12,7 +12,6 @@ mod syscall;
 mod throttle;
 
 use dunnage_orders::files::Limit;
-use dunnage_orders::work::Done;
 use dunnage_orders::{Ask, Order};
 use serde_json::Value;
 
@@ -24,7 +23,7 @@ pub(super) const CAPACITY: usize = 192 << 10;
 /// Carries out an order, and answers.
 pub(super) fn carry_out(order: Order) -> Result<Value, Failure> {
     match order {
-        Order::Spin(order) => told(&order, spin::work(order)),
+        Order::Spin(order) => told(&order, Ok(spin::work(order))),
         Order::Syscall(order) => told(&order, syscall::work(&order)),
         Order::Command(order) => told(&order, command::work(&order)),
         Order::Throttle(order) => told(&order, throttle::work(order)),
@@ -73,36 +72,9 @@ fn ending(limit: Limit) -> Result<Limit, Failure> {
     if limit.is_one() { Ok(limit) } else { Err(unsupported("a count or a time must be above zero")) }
 }
 
-/// The result of a work with names for its numbers. They have no unit here, since the experiment that asked for them knows it.
-#[derive(Default)]
-pub(super) struct Report {
-    done: Done,
-}
-
-impl Report {
-    /// An integer.
-    pub fn result(&mut self, name: &str, value: i64) {
-        self.done.results.push((name.to_owned(), value));
-    }
-
-    /// A list of integers.
-    pub fn series(&mut self, name: &str, values: &[u64]) {
-        self.done.series.push((name.to_owned(), values.iter().map(|value| *value as i64).collect()));
-    }
-
-    /// A fact about the conditions, which is recorded as part of the treatment.
-    pub fn note(&mut self, name: &str, text: impl AsRef<[u8]>) {
-        self.done.notes.push((name.to_owned(), printable(text.as_ref())));
-    }
-
-    /// All of it.
-    pub fn done(self) -> Result<Done, Failure> {
-        Ok(self.done)
-    }
-}
-
 /// Facts are one line.
-fn printable(text: &[u8]) -> String {
-    let text: Vec<u8> = text.iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }).collect();
+fn printable(text: impl AsRef<[u8]>) -> String {
+    let text: Vec<u8> =
+        text.as_ref().iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }).collect();
     String::from_utf8_lossy(&text).into_owned()
 }

@@ -14,11 +14,11 @@
 //! Deliberately absent: the time before and after a batch, and a mean, which would include every
 //! interruption.
 
-use dunnage_orders::work::{Done, Syscall};
+use dunnage_orders::work::{Called, Calls, Syscall, Whole};
 
 use super::super::{LEAST_BATCHES, NOTHING};
 use super::limit::{counters, fixed_work};
-use super::{Report, unsupported};
+use super::{printable, unsupported};
 use crate::outcome::Failure;
 use crate::sys::affinity;
 use crate::sys::calls::{self, Bench, Call, Program};
@@ -54,22 +54,19 @@ struct Series {
     failed: Option<i32>,
 }
 
-/// Makes the calls that were asked for, and the first one in sequence. Reports picoseconds, the number of calls, and of
-/// batches; and for the sequence wall and CPU time, and the counters of a CPU limit.
-pub fn work(order: &Syscall) -> Result<Done, Failure> {
+/// Makes the calls that were asked for, and the first one in sequence.
+pub fn work(order: &Syscall) -> Result<Calls, Failure> {
     let window = order.window.0.unsigned_abs();
     if window == 0 {
         return Err(unsupported("a window must be above zero"));
     }
-    let report = &mut Report::default();
     let cpu = pinned().map_err(|_| unsupported("it cannot bind itself to a CPU"))?;
-    report.result("cpu", cpu as i64);
     // The partner of a pipe joins the cgroup later, and only answers.
-    let counters = counters(report);
+    let counters = counters();
     let path = rustix::param::linux_execfn();
     let mut bench = Bench::new(Program { path, arguments: [path, c"probe", NOTHING] })
         .map_err(|_| unsupported("it has no /proc, no /dev/zero or no /dev/null, or no file in memory"))?;
-    conditions(report);
+    let status = status();
     let is_asked = |call: &Call| order.calls.is_empty() || order.calls.iter().any(|name| name == call.name);
     let mut all: Vec<Series> = calls::ALL.into_iter().filter(is_asked).map(Series::new).collect();
     for series in &mut all {
@@ -80,33 +77,24 @@ pub fn work(order: &Syscall) -> Result<Done, Failure> {
             series.go_on(&mut bench, window, pass);
         }
     }
-    in_a_row(order.fixed as usize, &mut bench, counters.as_ref(), report);
-    for series in &mut all {
-        let name = series.call.name;
-        match series.failed {
-            Some(errno) => report.result(&format!("{name}.errno"), i64::from(errno)),
-            None => {
-                report.result(name, series.picoseconds() as i64);
-                report.result(&format!("{name}.calls"), series.calls() as i64);
-                report.result(&format!("{name}.batches"), series.durations.len() as i64);
-            }
-        }
-    }
-    std::mem::take(report).done()
+    let fixed = in_a_row(order.fixed as usize, &mut bench, counters.as_ref().ok());
+    let each = all.iter_mut().map(|series| (series.call.name.to_owned(), series.told())).collect();
+    Ok(Calls { cpu, each, fixed, has_vdso: calls::has_vdso(), status, no_counters: counters.err() })
 }
 
-/// This many calls without reading the clock; nothing is reported if one fails.
-fn in_a_row(count: usize, bench: &mut Bench<'_>, counters: Option<&CpuCounters>, report: &mut Report) {
+/// This many calls without reading the clock; nothing is measured if one fails.
+fn in_a_row(count: usize, bench: &mut Bench<'_>, counters: Option<&CpuCounters>) -> (String, Option<Whole>) {
     let call = *calls::ALL.iter().find(|call| call.name == FIXED).expect("it is one of the calls");
-    report.note("fixed_work", format!("{count} {} in a row", call.name));
+    let words = format!("{count} {} in a row", call.name);
     if count == 0 || bench.repeat(call, 1).is_err() {
-        return;
+        return (words, None);
     }
-    fixed_work(report, counters, "fixed", || {
+    let whole = fixed_work(counters, || {
         let cpu = raw::thread_cpu();
         let _ = bench.repeat(call, count);
         raw::thread_cpu() - cpu
     });
+    (words, Some(whole))
 }
 
 /// Binds this process to the last CPU that it may use: the first ones serve most interrupts.
@@ -116,21 +104,14 @@ fn pinned() -> std::io::Result<usize> {
     Ok(cpu)
 }
 
-/// Reports the kernel's speculation mitigations for this process, in the words of `/proc/self/status`, the
-/// number of filters that a call passes, and whether there is a vDSO.
-fn conditions(report: &mut Report) {
-    report.note("vdso", if calls::has_vdso() { "present" } else { "absent" });
-    let lines = [
-        ("store_bypass", "Speculation_Store_Bypass:"),
-        ("indirect_branch", "SpeculationIndirectBranch:"),
-        ("seccomp_filters", "Seccomp_filters:"),
-    ];
+/// The kernel's speculation mitigations for this process, in the words of `/proc/self/status`, and the number of filters that a
+/// call passes.
+fn status() -> [Option<String>; 3] {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    for (name, begin) in lines {
-        if let Some(rest) = status.lines().find_map(|line| line.strip_prefix(begin)) {
-            report.note(name, rest.trim());
-        }
-    }
+    ["Speculation_Store_Bypass:", "SpeculationIndirectBranch:", "Seccomp_filters:"].map(|begin| {
+        let rest = status.lines().find_map(|line| line.strip_prefix(begin))?;
+        Some(printable(rest.trim()))
+    })
 }
 
 impl Series {
@@ -172,6 +153,15 @@ impl Series {
                 Ok(duration) => self.durations.push(duration),
                 Err(errno) => self.failed = Some(errno),
             }
+        }
+    }
+
+    /// Its result, or its error number.
+    fn told(&mut self) -> Result<Called, i32> {
+        let (calls, batches) = (self.calls() as u64, self.durations.len() as u64);
+        match self.failed {
+            Some(errno) => Err(errno),
+            None => Ok(Called { picoseconds: self.picoseconds(), calls, batches }),
         }
     }
 

@@ -13,14 +13,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use dunnage_analysis::experiment::throttle::MOST_BURSTS;
-use dunnage_orders::work::{Done, Load, Throttle};
+use dunnage_orders::work::{self, Bursts, Carried, Counted, Load, Throttle, Throttled};
 
 use super::limit::{counters, quota_of};
-use super::{Report, unsupported};
+use super::unsupported;
 use crate::outcome::Failure;
-use crate::sys::cgroup::own::{CpuCounters, CpuReading, Quota};
+use crate::sys::cgroup::own::{CpuCounters, CpuReading};
 use crate::sys::own_time::{self, Used};
 use crate::sys::{affinity, raw};
+use crate::units::Nanos;
 
 /// Turns of the loop between two clock readings: about ten microseconds.
 const TURNS: u64 = 10_000;
@@ -62,7 +63,7 @@ struct Seen {
 }
 
 /// Carries the load, and reports what was done and counted.
-pub fn work(order: Throttle) -> Result<Done, Failure> {
+pub fn work(order: Throttle) -> Result<Carried, Failure> {
     let [busy, every, length] = [order.busy, order.every, order.length].map(|nanos| nanos.0.unsigned_abs());
     if [busy, every, length, order.threads].contains(&0) {
         return Err(unsupported("a load needs four numbers above zero"));
@@ -72,16 +73,10 @@ pub fn work(order: Throttle) -> Result<Done, Failure> {
         return Err(unsupported("a load has at most 64 threads and 8192 bursts"));
     }
     let task = Task { load: order.load, busy, every, length, bursts };
-    let mut report = Report::default();
-    let counters = counters(&mut report);
-    let seen = in_the_window(task, order.threads, counters.as_ref())
+    let counters = counters();
+    let seen = in_the_window(task, order.threads, counters.as_ref().ok())
         .map_err(|_| unsupported("it cannot start its threads"))?;
-    report.result("threads", order.threads as i64);
-    report.result("cpus", affinity::allowed().map_or(0, |cpus| cpus.len()) as i64);
-    report.result("aligned", i64::from(seen.aligned));
-    tell(&mut report, task, &seen, quota_of(counters.as_ref()));
-    report.series("period_cpu", &seen.periods.used);
-    report.done()
+    Ok(told(task, &seen, counters))
 }
 
 /// Makes this many threads, including the current one, carry the load in one window.
@@ -239,39 +234,43 @@ impl Periods {
     }
 }
 
-fn tell(report: &mut Report, task: Task, seen: &Seen, quota: Quota) {
+fn told(task: Task, seen: &Seen, counters: Result<CpuCounters, String>) -> Carried {
     let Seen { before, after, lanes, .. } = seen;
-    let mut say = |name, before: u64, after: u64| report.result(name, after as i64 - before as i64);
-    say("window", before.at, after.at);
-    say("user", before.used.user, after.used.user);
-    say("system", before.used.system, after.used.system);
-    if let (Some(first), Some(last)) = (before.cgroup, after.cgroup) {
-        say("usage", first.usage, last.usage);
-        if let (Some(first), Some(last), Some(each)) = (first.throttling, last.throttling, quota.each) {
-            say("quota", 0, each);
-            say("quota_period", 0, quota.period);
-            say("quota_burst", 0, quota.burst);
-            say("periods", first.periods, last.periods);
-            say("throttled", first.throttled, last.throttled);
-            say("throttled_time", first.waited.0 as u64, last.waited.0 as u64);
-        }
-        if let (Some(first), Some(last), Some(_)) = (first.bursts, last.bursts, quota.each) {
-            say("burst_periods", first.periods, last.periods);
-            say("burst_time", first.time, last.time);
-        }
-    }
-    let sum = |of: fn(&Lane) -> u64| lanes.iter().map(of).sum();
-    say("load", 0, task.load as u64);
-    say("busy", 0, task.busy);
-    say("every", 0, task.every);
-    say("length", 0, task.length);
-    say("turns", 0, sum(|lane| lane.turns));
-    if task.load == Load::Continuous {
-        return;
-    }
+    let between = |before: u64, after: u64| Nanos(after as i64 - before as i64);
+    let unread = || "its cgroup's counters could not be read".to_owned();
+    let cgroup = counters.and_then(|own| {
+        let (first, last) = before.cgroup.zip(after.cgroup).ok_or_else(unread)?;
+        let quota = quota_of(Some(&own));
+        let throttling = first.throttling.zip(last.throttling).zip(quota.each);
+        let bursts = first.bursts.zip(last.bursts).zip(quota.each);
+        Ok(Counted {
+            usage: between(first.usage, last.usage),
+            quota: throttling.map(|((first, last), each)| {
+                let counted = last.since(first);
+                let [each, period, burst] = [each, quota.period, quota.burst].map(|nanos| nanos as i64);
+                let (periods, throttled, time) = (counted.periods, counted.throttled, counted.waited);
+                (work::Quota { each, period, burst }, Throttled { periods, throttled, time })
+            }),
+            saved: bursts
+                .map(|((first, last), _)| (last.periods - first.periods, between(first.time, last.time).0)),
+        })
+    });
+    let sum = |of: fn(&Lane) -> u64| lanes.iter().map(of).sum::<u64>();
     let (done, due) = (sum(|lane| lane.done), sum(|lane| lane.due));
-    say("bursts_done", 0, done);
-    say("bursts_waiting", done, due);
-    let latencies: Vec<u64> = lanes.iter().flat_map(|lane| &lane.latencies).copied().collect();
-    report.series("latency", &latencies);
+    let latencies = || lanes.iter().flat_map(|lane| &lane.latencies).map(|nanos| *nanos as i64).collect();
+    Carried {
+        cpus: affinity::allowed().map_or(0, |cpus| cpus.len()),
+        aligned: seen.aligned,
+        window: between(before.at, after.at),
+        user: between(before.used.user, after.used.user),
+        system: between(before.used.system, after.used.system),
+        cgroup,
+        turns: sum(|lane| lane.turns),
+        bursts: (task.load != Load::Continuous).then(|| Bursts {
+            done,
+            waiting: due - done,
+            latency: latencies(),
+        }),
+        period_cpu: seen.periods.used.iter().map(|nanos| *nanos as i64).collect(),
+    }
 }

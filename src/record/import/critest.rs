@@ -116,8 +116,8 @@ fn outcome(point: &Datapoint, metrics: &[Option<&'static str>]) -> Outcome {
     let given = metrics
         .iter()
         .zip(durations)
-        .filter_map(|(metric, duration)| Some(((*metric)?.into(), Nanos(*duration).seconds())));
-    Outcome::Measured(Sample { given: given.collect(), ..Sample::default() })
+        .filter_map(|(metric, duration)| Some(((*metric)?, Nanos(*duration).seconds())));
+    Outcome::Measured(Sample::imported(given))
 }
 
 /// Impossible stamps, and parts that take longer than the whole.

@@ -99,7 +99,7 @@ fn arm(label: &str, one: &ResultFile, times: &[f64]) -> Arm {
     ];
     let code = |at: usize| one.exit_codes.as_ref().map_or(Some(0), |codes| codes[at]);
     let outcome = |(at, time): (usize, &f64)| match code(at) {
-        Some(0) => Outcome::Measured(Sample { given: vec![(METRIC.into(), *time)], ..Sample::default() }),
+        Some(0) => Outcome::Measured(Sample::imported([(METRIC, *time)])),
         code => {
             let how = code.map_or("a signal".to_owned(), |code| format!("exit code {code}"));
             let reason = format!("the command ended with {how}");

@@ -162,7 +162,7 @@ fn arm(label: String, metric: &'static str, runs: Vec<Run>, times: &[f64]) -> Ar
                 time,
             ),
             Ok(time) => {
-                return Outcome::Measured(Sample { given: vec![(metric.into(), time)], ..Sample::default() });
+                return Outcome::Measured(Sample::imported([(metric, time)]));
             }
             Err(why) => (why, 0.0),
         };

@@ -13,6 +13,7 @@ use crate::subject::KINDS;
 pub fn vocabulary() -> String {
     let mut words: Vec<&str> = vec![FIELDS, SAID, PUBLIC, INHERITED];
     words.extend(RESOURCES);
+    words.extend(crate::experiment::names());
     for kind in KINDS {
         words.push(kind.name);
         words.extend(kind.keys.iter().map(|key| key.name));
@@ -38,18 +39,12 @@ const FIELDS: &str = "absolute against allowed_ns artefacts asked at available_m
     round rounds rule run runtime seed series setting sha256 skipped stamps started steal step stop subject subjects \
     tags timer took treatment twin_of unavailable unknown_ns value variant_of verdicts version warmups words";
 
-/// Names of facts, stamps and counters, and words that the program writes.
-const SAID: &str = "aligned all architecture as attached backend bare batches began bind blocks boot_time burst burst_periods burst_time bursts_done \
-     bursts_waiting calls capabilities cgroup cgroup_ns chowned client client_cpu clone connect connections connections_took connects cpu cpus \
-     create created daemon data directories down_bytes down_took driver drop empty engine engine_cpu enter environment equalised every exec \
-     execed execute exit first first_took fixed_work floor forked gone graph helper_cpu helpers huge_pages idmapped image_took indirect_branch \
-     installed interfaces ipc json kernel kernel_command_line laid launch length lifecycle limit listener load log look lost made main make maker \
-     manager map measured metacopy mnt monitor mtu names namespace network no_new_privs none offloads one open ordinary overlay own pack period_cpu \
-     periods pid pieces pilot pinned pivot plan port ports private processes published queries quota quota_burst quota_period ready removal_took \
-     remove removed resolver returned root root_durability rootless samples seccomp seccomp_filters seccomp_instructions second_took server \
-     server_cpu serving session set shared_cpu snapshotter socket spawn start step stop stopped storage store_bypass streams system third_took threads \
-     throttled throttled_time trip trips turns uid umask undo undone unknown unpacked up_bytes up_took uptime usage user user_mapping uts vdso \
-     waited warm_up warm_up_requests warm_up_took way window wrong";
+/// Words that the program writes, other than the declared names of what samples hold.
+const SAID: &str = "all architecture as backend bare blocks boot_time burst chowned client connects daemon data driver engine \
+    environment equalised execute floor graph idmapped installed json kernel kernel_command_line laid launch \
+    lifecycle log maker manager measured mnt monitor namespace network none one ordinary own pack pieces pilot \
+    pinned plan port ports private published root root_durability rootless samples seccomp_instructions server \
+    snapshotter socket step storage uid unknown unpacked uptime user_mapping";
 
 /// The words of the names of what is inherited, other than those of limits.
 const INHERITED: &str = "adj allowed cpus nice oom score slack timer ulimit umask";

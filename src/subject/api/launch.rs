@@ -1,6 +1,8 @@
 //! One launch over an engine's API: create, attach to the output, start, wait, remove; the end of each
 //! request is stamped. Everything possible is prepared before the first stamp.
 
+use dunnage_analysis::launch::names;
+use dunnage_analysis::names::StampName;
 use serde_json::Value;
 
 use super::client::{Client, parsed};
@@ -28,7 +30,7 @@ struct Requests {
 
 /// The results of the requests.
 struct Answered {
-    parts: Vec<(&'static str, Stamp)>,
+    parts: Vec<(StampName, Stamp)>,
     /// The container's exit status as reported by the engine.
     status: i64,
     /// What the container wrote.
@@ -89,17 +91,17 @@ fn carry_out(requests: &Requests, address: &Address, patience: &mut Patience<'_>
     let mut parts = Vec::with_capacity(5);
     let mut client = Client::begin(address, patience)?;
     client.ask(&requests.create, patience, None)?;
-    parts.push(("created", clock::now()));
+    parts.push((names::CREATED, clock::now()));
     let mut output = Client::stream(address, &requests.attach, patience)?;
     output.reading = requests.reading.clone();
-    parts.push(("attached", clock::now()));
+    parts.push((names::ATTACHED, clock::now()));
     client.ask(&requests.start, patience, Some(&mut output))?;
-    parts.push(("started", clock::now()));
+    parts.push((names::STARTED, clock::now()));
     let waited = client.ask(&requests.wait, patience, Some(&mut output))?;
-    parts.push(("waited", clock::now()));
+    parts.push((names::WAITED, clock::now()));
     if let Some(remove) = &requests.remove {
         client.ask(remove, patience, Some(&mut output))?;
-        parts.push(("removed", clock::now()));
+        parts.push((names::REMOVED, clock::now()));
     }
     let own_cpu = Nanos(clock::thread_cpu().0 - before.0);
     let output = output.into_bytes(patience).map_err(|stopped| endless(stopped, &requests.attach))?;

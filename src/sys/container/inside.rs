@@ -8,6 +8,8 @@ use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::path::Path;
 
+use dunnage_analysis::launch::names as stamps;
+
 use super::super::link::loopback_up;
 use super::super::steps::{Step, number, set_up_streams, text};
 use super::by_descriptor::{by_descriptor, namespace_of};
@@ -28,21 +30,21 @@ pub fn parts(spec: &Spec, facts: &Facts, names: Names) -> Vec<Part> {
     if spec.tied == Tied::ToNobody {
         begin.remove(0);
     }
-    let mut parts = vec![("clone", Vec::new()), ("session.make", begin)];
+    let mut parts = vec![(stamps::CLONE, Vec::new()), (stamps::SESSION_MAKE, begin)];
     if has(Piece::User) {
-        parts.push(("user.map", user_mapping(facts)));
+        parts.push((stamps::USER_MAP, user_mapping(facts)));
     }
     if has(Piece::Cgroup) {
-        parts.push(("cgroup.enter", spec.cgroups.entering(names.name, facts.birth)));
+        parts.push((stamps::CGROUP_ENTER, spec.cgroups.entering(names.name, facts.birth)));
     }
     if has(Piece::Network) {
-        parts.push(("net.make", first(own(Piece::Network), loopback_up())));
+        parts.push((stamps::NET_MAKE, first(own(Piece::Network), loopback_up())));
     }
     if has(Piece::Ipc) {
-        parts.push(("ipc.make", first(own(Piece::Ipc), Vec::new())));
+        parts.push((stamps::IPC_MAKE, first(own(Piece::Ipc), Vec::new())));
     }
     if has(Piece::CgroupNamespace) {
-        parts.push(("cgroup_ns.make", vec![unshare(libc::CLONE_NEWCGROUP)]));
+        parts.push((stamps::CGROUP_NS_MAKE, vec![unshare(libc::CLONE_NEWCGROUP)]));
     }
     if has(Piece::Mounts) {
         parts.extend(mounts(spec, facts, names, own(Piece::Mounts)));
@@ -50,9 +52,9 @@ pub fn parts(spec: &Spec, facts: &Facts, names: Names) -> Vec<Part> {
     if has(Piece::Uts) {
         let arguments = [text(names.name), number(names.name.len())];
         let name = Step::call("set host name", names.name, libc::SYS_sethostname, arguments);
-        parts.push(("uts.make", first(own(Piece::Uts), vec![name])));
+        parts.push((stamps::UTS_MAKE, first(own(Piece::Uts), vec![name])));
     }
-    parts.push(("session.streams", streams(names.streams)));
+    parts.push((stamps::SESSION_STREAMS, streams(names.streams)));
     parts.extend(privileges(spec, facts));
     parts
 }
@@ -66,29 +68,29 @@ pub(super) fn unshare(flag: i32) -> Step {
 fn mounts(spec: &Spec, facts: &Facts, names: Names, own: Option<Step>) -> Vec<Part> {
     let has = |piece| spec.pieces.has(piece);
     let [private, mount, enter] = root(spec, facts, names);
-    let root_is = if has(Piece::Overlay) { "overlay.mount" } else { "mount.bind" };
+    let root_is = if has(Piece::Overlay) { stamps::OVERLAY_MOUNT } else { stamps::MOUNT_BIND };
     let near =
         shared_place(spec).map(|place| Step::call("enter layers", place, libc::SYS_chdir, [text(place)]));
     let first = |steps: Vec<Step>| near.into_iter().chain(steps).collect();
     let mut parts = match spec.mounts {
         Mounts::OpenTree => {
             let [made, entered] = namespace_of(mount);
-            vec![(root_is, first(made)), ("mount.make", entered)]
+            vec![(root_is, first(made)), (stamps::MOUNT_MAKE, entered)]
         }
         _ => {
             let private = own.into_iter().chain([private]).collect();
-            vec![("mount.make", private), (root_is, first(vec![mount, enter]))]
+            vec![(stamps::MOUNT_MAKE, private), (root_is, first(vec![mount, enter]))]
         }
     };
     let mut last = Vec::new();
     if has(Piece::Filesystems) {
-        parts.push(("filesystems.mount", filesystems::steps(spec, facts, names)));
+        parts.push((stamps::FILESYSTEMS_MOUNT, filesystems::steps(spec, facts, names)));
         if has(Piece::MaskedPaths) {
-            parts.push(("masked.mount", facts.masked.iter().map(filesystems::masked).collect()));
+            parts.push((stamps::MASKED_MOUNT, facts.masked.iter().map(filesystems::masked).collect()));
         }
         if has(Piece::ReadOnlyPaths) {
             let bind = |path: &&str| filesystems::read_only_bind(Path::new(path));
-            parts.push(("read_only.mount", facts.read_only.iter().flat_map(bind).collect()));
+            parts.push((stamps::READ_ONLY_MOUNT, facts.read_only.iter().flat_map(bind).collect()));
         }
         last.extend(spec.additions.binds.iter().flat_map(filesystems::bound));
     }
@@ -96,7 +98,7 @@ fn mounts(spec: &Spec, facts: &Facts, names: Names, own: Option<Step>) -> Vec<Pa
         last.extend(pivot());
     }
     last.extend(beginning(spec));
-    parts.push(("mount.pivot", last));
+    parts.push((stamps::MOUNT_PIVOT, last));
     if spec.mounts == Mounts::Fsmount {
         for (_, steps) in &mut parts {
             *steps = std::mem::take(steps).into_iter().flat_map(by_descriptor).collect();

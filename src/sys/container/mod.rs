@@ -26,6 +26,8 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use dunnage_analysis::launch::names as stamps;
+use dunnage_analysis::names::StampName;
 use thiserror::Error;
 
 use super::birth::{self, NotBorn, Stack};
@@ -42,7 +44,7 @@ use undo::Removal;
 const NOTHING: &str = "";
 
 /// Steps with a label: the piece, a dot, and its part.
-type Part = (&'static str, Vec<Step>);
+type Part = (StampName, Vec<Step>);
 
 /// What differs between containers of the same kind.
 #[derive(Debug, Clone, Copy)]
@@ -203,7 +205,7 @@ pub struct Running {
     removal: Removal,
     own_cpu: Nanos,
     /// When each part of it ended; empty unless requested.
-    stamps: Vec<(&'static str, Stamp)>,
+    stamps: Vec<(StampName, Stamp)>,
 }
 
 /// A container that is gone, except for what `removed` reports.
@@ -218,7 +220,7 @@ pub struct Gone {
     /// CPU time of this thread in launch and removal.
     pub own_cpu: Nanos,
     /// When each part of it ended, in order, including the removal; empty unless requested.
-    pub stamps: Vec<(&'static str, Stamp)>,
+    pub stamps: Vec<(StampName, Stamp)>,
     /// What could not be removed.
     pub removed: Result<(), StepError>,
 }
@@ -342,9 +344,9 @@ impl Prepared {
         let own = self.spec.scratch.join(name);
         let own_processes = self.own_processes().map_err(LaunchError::Setup)?;
         if own_processes.is_some() {
-            before.extend(self.in_a_row(vec![("pid.make", vec![inside::unshare(libc::CLONE_NEWPID)])]));
+            before.extend(self.in_a_row(vec![(stamps::PID_MAKE, vec![inside::unshare(libc::CLONE_NEWPID)])]));
         }
-        before.extend(self.in_a_row(vec![("cgroup.open", self.opening(name).into_iter().collect())]));
+        before.extend(self.in_a_row(vec![(stamps::CGROUP_OPEN, self.opening(name).into_iter().collect())]));
         let names = Names { name, own: &own, streams: streams.of_child() };
         let mut inside = self.in_a_row(inside::parts(&self.spec, &self.facts, names));
         let mut namespaces = self.namespaces_at_birth();
@@ -378,14 +380,17 @@ impl Prepared {
     fn outside(&self, name: &str, own: &Path) -> Vec<Step> {
         let mut parts = Vec::new();
         if self.spec.pieces.has(Piece::Cgroup) {
-            parts.push(("cgroup.create", self.spec.cgroups.creation(name)));
+            parts.push((stamps::CGROUP_CREATE, self.spec.cgroups.creation(name)));
         }
         if self.has_overlay() {
             let make = |path: &PathBuf| Step::mkdir("make overlay directory", path, 0o755);
-            parts.push(("overlay.directories", undo::overlay_directories(own).iter().map(make).collect()));
+            parts.push((
+                stamps::OVERLAY_DIRECTORIES,
+                undo::overlay_directories(own).iter().map(make).collect(),
+            ));
         }
         if let (true, Some(limit)) = (self.spec.pieces.has(Piece::Cgroup), &self.spec.limit) {
-            parts.push(("cgroup.limit", self.spec.cgroups.limiting(name, limit)));
+            parts.push((stamps::CGROUP_LIMIT, self.spec.cgroups.limiting(name, limit)));
         }
         self.in_a_row(parts)
     }
@@ -443,7 +448,11 @@ impl Running {
         let removed = self.removal.run_in_parts(|| cgroups_removed = is_stamped.then(clock::now));
         let returned = clock::now();
         if let Some(between) = cgroups_removed {
-            self.stamps.extend([("exit", reaped), ("cgroup.remove", between), ("overlay.remove", returned)]);
+            self.stamps.extend([
+                (stamps::EXIT, reaped),
+                (stamps::CGROUP_REMOVE, between),
+                (stamps::OVERLAY_REMOVE, returned),
+            ]);
         }
         let own_cpu = self.own_cpu + Nanos(clock::thread_cpu().0 - cpu.0);
         if let Ok(ended) = &mut end {

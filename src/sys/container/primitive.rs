@@ -13,6 +13,8 @@
 use std::os::fd::RawFd;
 use std::path::Path;
 
+use dunnage_analysis::launch::names::{BEGAN, MADE};
+
 use super::super::cgroup::{self, CgroupPlan, Version};
 use super::super::link::{Index, Socket, keep_at};
 use super::super::spawn::{self, Child, Status, Streams};
@@ -279,7 +281,7 @@ impl Prepared {
 
 /// These steps between two clock readings.
 fn timed(steps: Vec<Step>) -> Vec<Step> {
-    std::iter::once(Step::stamp("before")).chain(steps).chain([Step::stamp("piece")]).collect()
+    std::iter::once(Step::stamp(BEGAN)).chain(steps).chain([Step::stamp(MADE)]).collect()
 }
 
 /// A second network namespace in addition to the child's first, and a netlink socket in each.

@@ -1,5 +1,7 @@
 //! The program's privileges: capabilities, `no_new_privs`, the seccomp filter, and default signals and mask.
 
+use dunnage_analysis::launch::names as stamps;
+
 use super::super::raw::DOCKER_CAPABILITIES;
 use super::super::steps::{Argument, Step, clean_signals, number};
 use super::pieces::Piece;
@@ -16,24 +18,24 @@ pub fn prctl(name: &'static str, option: i32, arguments: [usize; 2]) -> Step {
 pub fn privileges(spec: &Spec, facts: &Facts) -> Vec<Part> {
     let pieces = spec.pieces;
     let filter = spec.seccomp.as_deref().filter(|_| pieces.has(Piece::Seccomp)).map(Step::seccomp);
-    let filter = ("seccomp.load", filter.into_iter().collect());
+    let filter = (stamps::SECCOMP_LOAD, filter.into_iter().collect());
     let umask = Step::call("set umask", NOTHING, libc::SYS_umask, [number(0o22)]);
     // Behind its cgroups, which would reset its CPUs.
     let own = std::iter::once(umask).chain(spec.bounds.steps()).collect();
-    let mut parts = vec![("session.umask", own)];
+    let mut parts = vec![(stamps::SESSION_UMASK, own)];
     if pieces.has(Piece::Capabilities) {
-        parts.push(("capabilities.drop", capabilities(pieces.has(Piece::User), facts)));
+        parts.push((stamps::CAPABILITIES_DROP, capabilities(pieces.has(Piece::User), facts)));
     }
     if pieces.has(Piece::NoNewPrivileges) {
         let set = prctl("set no_new_privs", libc::PR_SET_NO_NEW_PRIVS, [1, 0]);
-        parts.extend([("no_new_privs.set", vec![set]), filter]);
+        parts.extend([(stamps::NO_NEW_PRIVS_SET, vec![set]), filter]);
     } else {
         // Without it, only CAP_SYS_ADMIN may install a filter.
         parts.insert(1, filter);
     }
     let mut last = Vec::from(clean_signals());
     last.push(Step::execute(&spec.program, &facts.arguments, &facts.environment));
-    parts.push(("exec", last));
+    parts.push((stamps::EXEC, last));
     parts
 }
 

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use dunnage::experiment::scripted::names::LATENCY;
+use dunnage::launch::names::{RETURNED, SPAWN};
 use dunnage::outcome::Outcome;
 use dunnage::record;
 use dunnage::verdict::{self, Kind};
@@ -86,8 +88,8 @@ fn distributions_and_files_travel_with_their_samples() {
     let mut samples = 0;
     let visit = &mut |row: &record::Row<'_>| {
         let Outcome::Measured(sample) = row.outcome.as_ref() else { panic!("{row:?}") };
-        let took = sample.seconds("spawn", "returned").unwrap() * 1e9;
-        let latency = sample.distribution("latency").expect("a distribution");
+        let took = sample.seconds(SPAWN, RETURNED).unwrap() * 1e9;
+        let latency = sample.distribution(LATENCY).expect("a distribution");
         assert_eq!(latency.count(), 1000);
         for share in [0.5, 0.99] {
             let quantile = latency.quantile(share).unwrap() as f64;
@@ -186,4 +188,25 @@ fn a_tail_is_that_of_all_rounds_together() {
     // The near miss: nine thousand have none either.
     let found = values(&Dunnage::new(), &RUN.replace("--rounds 14", "--rounds 9"));
     assert!(of(&found, "latency").is_some() && of(&found, "latency_p999").is_none(), "{found:?}");
+}
+
+/// What is not declared would not be in the vocabulary of a pack.
+#[test]
+fn every_name_of_a_sample_is_declared() {
+    let dunnage = Dunnage::new();
+    let experiments =
+        "start lifecycle exec cpu net-latency net-throughput http dns disk layers owners scripted";
+    let ran = dunnage.run(&format!("run {experiments} -s fake:time=1ms --rounds 1 --no-html -o DIR"));
+    assert_eq!(ran.code, 0, "{ran}");
+    let declared = dunnage::experiment::names();
+    let lines = fs::read_to_string(dunnage.directory().join("samples.jsonl")).unwrap();
+    let mut seen = 0;
+    for line in lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()) {
+        let kinds = ["stamps", "counters", "series", "distributions"].map(|kind| line[kind].as_object());
+        for name in kinds.into_iter().flatten().flat_map(|all| all.keys()) {
+            assert!(declared.contains(&name.as_str()), "{name}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 100, "{seen}");
 }

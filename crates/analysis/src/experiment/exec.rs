@@ -4,30 +4,31 @@
 //!
 //! Each sample has its own container, started just before and removed after it, outside the timed interval.
 
-use super::question::{Concern, Experiment, Metric, QUIET, Scope, nanos, probe_work};
+use super::question::{Concern, Experiment, Metric, QUIET, Scope, probe_work};
 use super::setting::SettingKey;
+use crate::launch::names::{CLIENT_CPU, ENGINE_CPU, FIRST, READY, RETURNED, SPAWN};
 use crate::subject::Need;
 
 static METRICS: [Metric; 6] = [
-    Metric::span("returned", "spawn", "returned").meaning(
+    Metric::span("returned", SPAWN, RETURNED).meaning(
         "from right before the system call that starts the command until its end is reported; the probe \
          inside starts, reads its treatment back and ends within it",
     ),
-    Metric::span("first_instruction", "spawn", "first").meaning(
+    Metric::span("first_instruction", SPAWN, FIRST).meaning(
         "from right before the system call that starts the command to the ELF entry of the probe inside, \
          before any part of libc runs",
     ),
-    Metric::named("client_cpu", nanos, "client_cpu").context().meaning(
+    Metric::nanos("client_cpu", CLIENT_CPU).context().meaning(
         "CPU time of the command and all its descendants, including the probe unless a daemon or shim starts it; \
          nanoseconds from the scheduler, until none of them has run for 100 ms; for a `primed` entry, half of what both \
          entries used; where dunnage itself is the client (`floor`, engines over their API), also dunnage's own thread \
          until the end of the entry",
     ),
-    Metric::named("engine_cpu", nanos, "engine_cpu").context().meaning(
+    Metric::nanos("engine_cpu", ENGINE_CPU).context().meaning(
         "CPU time of the engine's daemons, of the container's shim or monitor, of its first process, and of every \
          process that these started, over the same interval",
     ),
-    Metric::span("return", "ready", "returned")
+    Metric::span("return", READY, RETURNED)
         .context()
         .meaning("from the moment when the probe's message is ready until the command's end is reported"),
     Metric::by("probe_work", probe_work).context().meaning(

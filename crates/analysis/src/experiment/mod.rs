@@ -7,12 +7,13 @@
 pub mod command;
 pub mod cpu;
 pub mod exec;
-mod fixed_work;
+pub mod fixed_work;
 pub mod lifecycle;
 pub mod network;
 pub mod primitives;
 pub mod question;
 pub mod ramp;
+mod rounds;
 pub mod scripted;
 pub mod service;
 pub mod setting;
@@ -24,9 +25,10 @@ pub mod throttle;
 use serde::de::{Deserialize, Deserializer, Error};
 
 pub use question::{
-    Compared, Concern, Event, Experiment, Metric, MetricFacts, QUIET, Replicates, Scope, Shown, Variation,
-    Varied, Visit, Weight, chosen_settings, parse_setting, settings_of,
+    Compared, Concern, Event, Experiment, Metric, MetricFacts, QUIET, Replicates, Scope, Shown, Weight,
+    chosen_settings, parse_setting, settings_of,
 };
+pub use rounds::{Variation, Varied, Visit};
 pub use setting::{Controlled, Setting, SettingKey, settings};
 
 /// All experiments that users see.
@@ -73,6 +75,32 @@ pub fn read_name<'de, D: Deserializer<'de>>(from: D) -> Result<ExperimentName, D
 pub fn read_names<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<ExperimentName>, D::Error> {
     let names = Vec::<String>::deserialize(from)?;
     names.iter().map(|name| Ok(known(name).map_err(D::Error::custom)?.name)).collect()
+}
+
+/// The names of all that samples hold, each at its question.
+pub fn names() -> Vec<&'static str> {
+    let lists = [
+        crate::launch::names::ALL,
+        lifecycle::names::ALL,
+        command::names::ALL,
+        fixed_work::names::ALL,
+        syscall::names::ALL,
+        throttle::names::ALL,
+        cpu::names::ALL,
+        network::names::ALL,
+        network::latency::names::ALL,
+        network::throughput::names::ALL,
+        ramp::names::ALL,
+        network::http::names::ALL,
+        network::dns::names::ALL,
+        storage::names::ALL,
+        storage::disk::names::ALL,
+        storage::layers::names::ALL,
+        storage::owners::names::ALL,
+        scripted::names::ALL,
+    ];
+    let derived = fixed_work::recorded().into_iter().chain(syscall::recorded()).chain(cpu::recorded());
+    lists.concat().into_iter().chain(derived).collect()
 }
 
 /// The experiment with this name.

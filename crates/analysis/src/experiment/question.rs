@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
+use super::rounds::{Variation, Visit};
 use super::setting::{Controlled, Setting, SettingKey, extended, pairs_in, settings};
+use crate::launch::names::{FIRST, MAIN, READY};
+use crate::names::{Counter, Series, Spread, StampName};
 use crate::outcome::Sample;
 use crate::stats::{Margin, tail};
 use crate::subject::Need;
@@ -60,23 +63,25 @@ pub struct MetricFacts {
 #[derive(Debug, Clone, Copy)]
 enum Derive {
     /// The time from one stamp to another.
-    Span(&'static str, &'static str),
-    /// The result of this function for the sample and this name.
+    Span(StampName, StampName),
+    /// A counter, with so many of its unit in the base unit.
+    Counted(Counter, f64),
+    /// The result of this function for the sample and this word.
     Named(fn(&Sample, &str) -> Option<f64>, &'static str),
     /// The result of this function for the sample.
     By(fn(&Sample) -> Option<f64>),
     /// The value that this share of all values of this distribution does not exceed, over all samples of a cell.
-    Tail(&'static str, f64),
+    Tail(Spread, f64),
 }
 
 /// A counter of nanoseconds, in seconds.
-pub(super) fn nanos(sample: &Sample, counter: &str) -> Option<f64> {
+pub(super) fn nanos(sample: &Sample, counter: Counter) -> Option<f64> {
     Some(Nanos(sample.counter(counter)?).seconds())
 }
 
 /// From libc's start, or from the entry of a probe without libc, until its message is ready; in seconds.
 pub(super) fn probe_work(sample: &Sample) -> Option<f64> {
-    sample.seconds("main", "ready").or_else(|| sample.seconds("first", "ready"))
+    sample.seconds(MAIN, READY).or_else(|| sample.seconds(FIRST, READY))
 }
 
 impl Metric {
@@ -88,11 +93,21 @@ impl Metric {
     }
 
     /// The time from one stamp to another.
-    pub(super) const fn span(name: &'static str, from: &'static str, to: &'static str) -> Metric {
+    pub(super) const fn span(name: &'static str, from: StampName, to: StampName) -> Metric {
         Metric::time(name, Derive::Span(from, to))
     }
 
-    /// Computed by a function from a sample and a name.
+    /// A counter of nanoseconds.
+    pub(super) const fn nanos(name: &'static str, of: Counter) -> Metric {
+        Metric::counted(name, of, 1e9)
+    }
+
+    /// A counter with so many of its unit in the base unit.
+    pub(super) const fn counted(name: &'static str, of: Counter, per: f64) -> Metric {
+        Metric::time(name, Derive::Counted(of, per))
+    }
+
+    /// Computed by a function from a sample and a word.
     pub(super) const fn named(
         name: &'static str,
         derive: fn(&Sample, &str) -> Option<f64>,
@@ -108,12 +123,12 @@ impl Metric {
 
     /// The duration that this share of a distribution's values does not exceed, of the values of all rounds together; it
     /// explains and does not decide.
-    pub(super) const fn tail(name: &'static str, distribution: &'static str, share: f64) -> Metric {
+    pub(super) const fn tail(name: &'static str, distribution: Spread, share: f64) -> Metric {
         Metric::time(name, Derive::Tail(distribution, share)).context()
     }
 
     /// Of which distribution it is the tail, over all rounds, and the share of values up to it.
-    pub fn is_tail(&self) -> Option<(&'static str, f64)> {
+    pub fn is_tail(&self) -> Option<(Spread, f64)> {
         match self.derive {
             Derive::Tail(distribution, share) => Some((distribution, share)),
             _ => None,
@@ -146,6 +161,7 @@ impl Metric {
         let given = sample.given.iter().find(|(name, _)| name == self.name).map(|(_, value)| *value);
         given.or_else(|| match self.derive {
             Derive::Span(from, to) => sample.seconds(from, to),
+            Derive::Counted(of, per) => Some(sample.counter(of)? as f64 / per),
             Derive::Named(derive, of) => derive(sample, of),
             Derive::By(derive) => derive(sample),
             Derive::Tail(distribution, share) => {
@@ -156,71 +172,11 @@ impl Metric {
     }
 }
 
-/// What the samples of a subject in one round share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Visit {
-    /// Nothing.
-    Alone,
-    /// Containers, with all experiments that have the same word here; each other order of them is equally likely.
-    Shuffled(&'static str),
-    /// The same, in the order in which the experiment has its settings: each goes on from what the one before has left.
-    InOrder(&'static str),
-}
-
-impl Visit {
-    /// The word for all that share containers.
-    pub fn group(self) -> Option<&'static str> {
-        match self {
-            Visit::Alone => None,
-            Visit::Shuffled(group) | Visit::InOrder(group) => Some(group),
-        }
-    }
-}
-
-/// A key of subjects that an experiment varies on its own.
-#[derive(Debug)]
-pub struct Variation {
-    /// The key; subjects whose kind lacks it are not varied.
-    pub key: &'static str,
-    /// Its values. Each one makes another subject next to the one that was asked for, unless the kind rejects
-    /// it or has it anyway.
-    pub values: &'static [&'static str],
-    /// Which subjects are varied.
-    pub of: Varied,
-}
-
-/// Which subjects an experiment varies in a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Varied {
-    /// Every one that has the key.
-    Every,
-    /// The floor, if it has the key: it has the kernel's part of it and nothing else.
-    Floor,
-    /// Engines that have the key.
-    Engines,
-    /// Engines that have the key and work for an ordinary user.
-    OrdinaryUsers,
-    /// Those below a measured subject of a higher layer, which alone needs them.
-    BelowOthers,
-}
-
-impl Variation {
-    /// For every subject that has the key.
-    pub const fn of(key: &'static str, values: &'static [&'static str]) -> Variation {
-        Variation { key, values, of: Varied::Every }
-    }
-
-    /// The same for other subjects.
-    pub(super) const fn only(self, of: Varied) -> Variation {
-        Variation { of, ..self }
-    }
-}
-
 /// Values that replicate within a sample and get a picture of their own.
 #[derive(Debug)]
 pub struct Replicates {
     /// The name of the sample's series.
-    pub series: &'static str,
+    pub series: Series,
     /// What a value is, for a title.
     pub what: &'static str,
     /// The unit of the values.

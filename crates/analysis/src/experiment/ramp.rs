@@ -1,11 +1,19 @@
 //! More and more containers of one subject that are alive at the same time, and none again in the end. Hidden from users: it tests
 //! visits that hold many containers.
 
-use super::question::{Experiment, Metric, Visit};
+use super::question::{Experiment, Metric};
+use super::rounds::Visit;
 use super::setting::{Setting, SettingKey};
+use crate::names::names;
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::units::{Better, Nanos, Unit};
+
+names! {
+    StampName { BEGAN = "began", REACHED = "reached", }
+    Counter { CONTAINERS = "containers", }
+}
+use names::{BEGAN, CONTAINERS, REACHED};
 
 /// Its name.
 pub const NAME: &str = "ramp";
@@ -14,9 +22,9 @@ pub const NAME: &str = "ramp";
 const STEPS: [&str; 4] = ["1", "4", "20", "none"];
 
 static METRICS: [Metric; 2] = [
-    Metric::span("raised", "began", "reached")
+    Metric::span("raised", BEGAN, REACHED)
         .meaning("from the last step until this many containers run; missing if they cannot"),
-    Metric::by("containers", |sample| sample.counter("containers").map(|count| count as f64))
+    Metric::by("containers", |sample| sample.counter(CONTAINERS).map(|count| count as f64))
         .of(Unit::Count, Margin::fixed(0.5, 0.0))
         .with(Better::Neither)
         .context()

@@ -15,6 +15,7 @@ use super::wire::{
     Treatment,
 };
 use crate::experiment::Experiment;
+use crate::names::Spread;
 use crate::outcome::{Failure, Outcome, Sample};
 use crate::plan::{Cell, Plan};
 use crate::stats::tail::Counted;
@@ -61,13 +62,13 @@ pub struct Series {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tails {
     /// Its name.
-    pub distribution: &'static str,
+    pub distribution: Spread,
     /// By round; none without a sample.
     pub rounds: Vec<Option<Box<Counted>>>,
 }
 
 /// The distributions of which an experiment has the tail, each once.
-fn tails_of(experiment: &Experiment) -> Vec<&'static str> {
+fn tails_of(experiment: &Experiment) -> Vec<Spread> {
     let mut names: Vec<_> =
         experiment.metrics.iter().filter_map(|metric| Some(metric.is_tail()?.0)).collect();
     names.dedup();
@@ -155,11 +156,11 @@ struct More {
 
 impl More {
     /// None if nothing more is kept of the samples of this experiment.
-    fn of(mut sample: Sample, experiment: &Experiment, names: &[&str]) -> Option<Box<More>> {
+    fn of(mut sample: Sample, experiment: &Experiment, names: &[Spread]) -> Option<Box<More>> {
         if names.is_empty() && !experiment.keeps_samples {
             return None;
         }
-        let tails = names.iter().map(|name| Some(sample.distribution(name)?.counted())).collect();
+        let tails = names.iter().map(|name| Some(sample.distribution(*name)?.counted())).collect();
         // Unpacked, the shortest text of one takes a megabyte.
         sample.distributions.clear();
         Some(Box::new(More { whole: experiment.keeps_samples.then_some(sample), tails }))

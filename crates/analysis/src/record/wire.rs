@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::outcome::{Artefact, Distribution, Failure, Name, Outcome, Sample};
+use crate::outcome::{Artefact, Distribution, Failure, Outcome, Sample, Word};
 use crate::units::Stamp;
 
 /// The version of the formats, in the first line of the samples. A reader refuses newer ones.
@@ -21,7 +21,7 @@ pub const SAMPLES: &str = "samples.jsonl";
 
 /// Pairs that are an object in the file, in the order they were written.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pairs<T>(pub Vec<(Name, T)>);
+pub struct Pairs<T>(pub Vec<(Word, T)>);
 
 impl<T> Default for Pairs<T> {
     fn default() -> Self {
@@ -56,8 +56,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pairs<T> {
                 while let Some((Text(key), value)) = map.next_entry()? {
                     // Names that experiments use are borrowed, so that a million lines do not make a million
                     // copies.
-                    let known = NAMES.into_iter().find(|known| *known == key).map(Name::Borrowed);
-                    pairs.push((known.unwrap_or_else(|| Name::Owned(key.into_owned())), value));
+                    let known = NAMES.into_iter().find(|known| *known == key).map(Word::Borrowed);
+                    pairs.push((known.unwrap_or_else(|| Word::Owned(key.into_owned())), value));
                 }
                 Ok(Pairs(pairs))
             }
@@ -215,6 +215,17 @@ pub struct SampleLine {
 }
 
 impl SampleLine {
+    /// Takes over what a sample holds, but neither its treatment nor its artefacts, which it returns.
+    pub fn measured(&mut self, sample: Sample) -> Vec<(Word, Artefact)> {
+        self.stamps = Some(Pairs(sample.stamps));
+        self.counters = Pairs(sample.counters);
+        self.series = Pairs(sample.series);
+        self.distributions = Pairs(sample.distributions);
+        self.given = Pairs(sample.given);
+        self.missing = Pairs(sample.missing);
+        sample.artefacts
+    }
+
     /// What the line says about its cell; it must say exactly one thing.
     pub fn outcome(self) -> Option<Outcome> {
         match (self.stamps, self.skipped, self.failed) {

@@ -9,14 +9,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use dunnage_orders::work::Ready;
+use dunnage_orders::work::{Ready, Served};
 use rustix::event::Timespec;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::super::Report;
 use crate::sys::raw;
+use crate::units::Stamp;
 
 /// How long it may take to end after SIGTERM, as with engines.
 const PATIENCE: u64 = 10_000_000_000;
@@ -96,14 +96,10 @@ impl Service {
         let _ = Pid::from_raw(self.pid).map(|pid| kill_process(pid, signal));
     }
 
-    /// Reports the result.
-    pub fn tell(self, report: &mut Report) {
-        report.result("forked", self.began as i64);
-        report.result("asked_to_end", self.asked_to_end.is_some().into());
-        report.result("late", self.late.into());
-        if let Some(serving) = self.serving {
-            report.result("serving", serving as i64);
-        }
+    /// How it served.
+    pub fn told(self) -> Served {
+        let (forked, serving) = (Stamp(self.began), self.serving.map(Stamp));
+        Served { forked, serving, asked_to_end: self.asked_to_end.is_some(), late: self.late }
     }
 }
 

@@ -14,18 +14,19 @@ mod integer;
 mod memory;
 mod team;
 
-use dunnage_orders::work::{Cpu, Done};
+use dunnage_analysis::experiment::cpu::{KINDS, WIDTHS};
+use dunnage_orders::work::{Computed, Cpu, Passes, Whole};
 
 use self::team::{Body, Team, Told};
 use super::limit::{counters, fixed_work};
-use super::{Report, unsupported};
+use super::unsupported;
 use crate::outcome::Failure;
 use crate::sys::cache::Flush;
+use crate::sys::cgroup::own::CpuCounters;
 use crate::sys::pages;
 use crate::sys::raw;
+use crate::units::Nanos;
 
-/// The kinds, in their order in each pass.
-const KINDS: [&str; 5] = ["integer", "floating", "hashing", "memory", "chase"];
 const COMPUTING: [Computing; 3] = [
     Computing { run: integer::run, steps: integer::STEPS, right: integer::RIGHT },
     Computing { run: floating::run, steps: floating::STEPS, right: floating::RIGHT },
@@ -46,29 +47,38 @@ struct Computing {
 const MOST_PASSES: usize = 512;
 
 /// Does the work, and reports it.
-pub(super) fn work(order: Cpu) -> Result<Done, Failure> {
-    let passes = order.passes.min(MOST_PASSES);
-    let mut report = Report::default();
+pub(super) fn work(order: Cpu) -> Result<Computed, Failure> {
+    let count = order.passes.min(MOST_PASSES);
+    let counters = counters();
     let done = team::lead(|team| {
-        let wrong = measure(team, passes, order.more, &mut report) + whole(team, order.fixed, &mut report);
-        report.result("wrong", wrong);
-        report.result("empty", empty() as i64);
-        report.result("threads", team.size() as i64);
-        report.result("cpu", team.cpu as i64);
-        report.result("huge_pages", pages::huge_bytes().map_or(-1, |bytes| bytes as i64));
+        let (passes, wrong) = measure(team, count, order.more);
+        let (fixed, also_wrong) = whole(team, order.fixed, counters.as_ref().ok());
+        Computed {
+            passes,
+            fixed: (format!("{} passes of {} steps of integer", order.fixed, integer::STEPS), fixed),
+            wrong: wrong + also_wrong,
+            empty: Nanos(empty() as i64),
+            threads: team.size() as u64,
+            cpu: team.cpu,
+            huge_pages: pages::huge_bytes(),
+            no_counters: counters.as_ref().err().filter(|_| order.fixed > 0).cloned(),
+        }
     });
     done.map_err(|error| match error.kind() {
         std::io::ErrorKind::OutOfMemory => {
             unsupported("there is not enough memory for the buffers of all CPUs")
         }
         _ => unsupported("cannot start a thread on each CPU and bind it"),
-    })?;
-    report.done()
+    })
 }
 
-/// All passes; returns the number of wrong results.
-fn measure(team: &mut Team<'_, Own>, passes: usize, more: u64, report: &mut Report) -> i64 {
-    let mut series: [[Series; 2]; KINDS.len()] = Default::default();
+/// All passes, and the number of wrong results.
+fn measure(
+    team: &mut Team<'_, Own>,
+    passes: usize,
+    more: u64,
+) -> ([[Passes; WIDTHS.len()]; KINDS.len()], u64) {
+    let mut series: [[Passes; WIDTHS.len()]; KINDS.len()] = Default::default();
     let mut wrong = 0;
     // The first one warms up pages, caches and clock rate.
     for pass in 0..=passes {
@@ -80,40 +90,36 @@ fn measure(team: &mut Team<'_, Own>, passes: usize, more: u64, report: &mut Repo
             for (one, heard) in widths.iter_mut().zip([alone, together]) {
                 wrong += heard.wrong;
                 if pass > 0 {
-                    one.wall.push(heard.ended - heard.began);
-                    one.waited.push(heard.waited);
+                    one.wall.push((heard.ended - heard.began) as i64);
+                    one.waited.push(heard.waited as i64);
                 }
             }
         }
     }
-    for (kind, widths) in KINDS.into_iter().zip(&series) {
-        for (width, one) in ["one", "all"].into_iter().zip(widths) {
-            report.series(&format!("{kind}_{width}"), &one.wall);
-            report.series(&format!("{kind}_{width}_waited"), &one.waited);
-        }
-    }
-    wrong
+    (series, wrong)
 }
 
-/// The fixed work, whose duration includes a limit and other programs on the CPUs; returns the number of
+/// The fixed work by one thread and by all, whose duration includes a limit and other programs on the CPUs, and the number of
 /// wrong results.
-fn whole(team: &mut Team<'_, Own>, times: u64, report: &mut Report) -> i64 {
-    report.note("fixed_work", format!("{times} passes of {} steps of integer", integer::STEPS));
+fn whole(
+    team: &mut Team<'_, Own>,
+    times: u64,
+    counters: Option<&CpuCounters>,
+) -> (Option<[Whole; WIDTHS.len()]>, u64) {
     if times == 0 {
-        return 0;
+        return (None, 0);
     }
     let task = Task { kind: FIXED, more: 0, times };
     let (mut alone, mut together) = (Pass::NONE, Pass::NONE);
-    let counters = counters(report);
-    fixed_work(report, counters.as_ref(), "fixed_one", || {
+    let one = fixed_work(counters, || {
         alone.hear(team.alone(task));
         alone.used
     });
-    fixed_work(report, counters.as_ref(), "fixed_all", || {
+    let all = fixed_work(counters, || {
         team.together(task, |told| together.hear(told));
         together.used
     });
-    alone.wrong + together.wrong
+    (Some([one, all]), alone.wrong + together.wrong)
 }
 
 /// The wall time of an empty pass, which is that of reading the clock. The shortest of several.
@@ -217,7 +223,7 @@ struct Pass {
     ended: u64,
     waited: u64,
     used: u64,
-    wrong: i64,
+    wrong: u64,
 }
 
 impl Pass {
@@ -231,15 +237,8 @@ impl Pass {
         self.ended = self.ended.max(ended);
         self.waited = self.waited.max((ended - began).saturating_sub(told.cpu));
         self.used += told.cpu;
-        self.wrong += i64::from(!told.is_right);
+        self.wrong += u64::from(!told.is_right);
     }
-}
-
-/// The passes of one kind and width.
-#[derive(Default)]
-struct Series {
-    wall: Vec<u64>,
-    waited: Vec<u64>,
 }
 
 #[cfg(test)]

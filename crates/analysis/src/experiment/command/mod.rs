@@ -13,12 +13,25 @@ pub mod tables;
 use super::question::{Event, Experiment, Metric, QUIET, nanos};
 use super::setting::{Setting, SettingKey, fits};
 use super::start::{CACHE, EMPTYING, is_cold};
+use crate::launch::names::{RETURNED, SPAWN};
+use crate::names::names;
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::{Mount, Need};
 use crate::units::{Nanos, Unit};
 use crate::variables;
+use names::{CHARGED_MEMORY, MOST_MEMORY, OUTPUT_BYTES, OWN_MEMORY, START, SYSTEM, TOOK, USER};
 use ready::Ready;
+
+names! {
+    Counter {
+        TOOK = "command", USER = "user", SYSTEM = "system", MOST_MEMORY = "most_memory", OWN_MEMORY = "own_memory",
+        CHARGED_MEMORY = "charged_memory", START = "start", OUTPUT_BYTES = "output", STATUS = "status",
+        LEFT_RUNNING = "left_running", PROGRAM_CACHED = "program_cached", PROGRAM_BYTES = "program_bytes",
+    }
+    StampName { FORKED = "forked", SERVING = "serving", }
+    Fact { PROGRAM = "program", PROGRAM_SHA256 = "program_sha256", }
+}
 
 /// Its name.
 pub const NAME: &str = "command";
@@ -32,25 +45,25 @@ pub const SHARED_CGROUP: &str = "the subject shares its cgroup with other proces
 pub const OUTPUTS: [&str; 2] = ["through", "discard"];
 
 static METRICS: [Metric; 10] = [
-    Metric::span("returned", "spawn", "returned").meaning(
+    Metric::span("returned", SPAWN, RETURNED).meaning(
         "the whole launch as seen from outside, from right before the system call that starts it until its \
          end is reported: start, command, and any teardown that is waited for; includes the probe's own \
          work (some tenths of a millisecond), as `start` does",
     ),
-    Metric::named("command", nanos, "command").meaning(
+    Metric::nanos("command", TOOK).meaning(
         "inside, from right before the probe forks until the command is reaped: includes the command's own \
          start as a process, not the container's start",
     ),
-    Metric::named("user", nanos, "user").context().meaning(
+    Metric::nanos("user", USER).context().meaning(
         "CPU time in user mode of the command and of the children that it waited for, from `wait4`; the \
          kernel splits an exact sum by its ticks, so `cpu` is exact and this is not",
     ),
-    Metric::named("system", nanos, "system").context().meaning("the same in kernel mode"),
-    Metric::by("cpu", |sample| Some(nanos(sample, "user")? + nanos(sample, "system")?)).context().meaning(
+    Metric::nanos("system", SYSTEM).context().meaning("the same in kernel mode"),
+    Metric::by("cpu", |sample| Some(nanos(sample, USER)? + nanos(sample, SYSTEM)?)).context().meaning(
         "CPU time of the command and of the children that it waited for: `user` plus `system`, which the \
          scheduler counts in nanoseconds and the kernel truncates to microseconds",
     ),
-    Metric::by("peak_memory", |sample| Some(sample.counter("charged_memory")? as f64))
+    Metric::counted("peak_memory", CHARGED_MEMORY, 1.0)
         .of(Unit::Bytes, Margin::fixed(65536.0, 0.03))
         .context()
         .meaning(
@@ -66,14 +79,14 @@ static METRICS: [Metric; 10] = [
             "the largest resident set of any one process of the command, from `wait4`, not their sum; none if it \
              does not exceed that of a child of the probe before it executes anything",
         ),
-    Metric::named("start", nanos, "start").context().meaning(
+    Metric::nanos("start", START).context().meaning(
         "a launch of the same subject right before, in the same way, in which the probe starts \
          nothing",
     ),
-    Metric::by("beyond_start", |sample| Some(sample.seconds("spawn", "returned")? - nanos(sample, "start")?))
+    Metric::by("beyond_start", |sample| Some(sample.seconds(SPAWN, RETURNED)? - nanos(sample, START)?))
         .context()
         .meaning("`returned` less `start`: the part that is there only because of the command"),
-    Metric::by("output", |sample| Some(sample.counter("output")? as f64))
+    Metric::counted("output", OUTPUT_BYTES, 1.0)
         .of(Unit::Bytes, Margin::fixed(65536.0, 0.03))
         .context()
         .meaning("bytes of the command's standard output that reached dunnage"),
@@ -81,8 +94,8 @@ static METRICS: [Metric; 10] = [
 
 /// The largest resident set, in bytes, if it exceeds that of a new child of the probe.
 pub fn largest_process(sample: &Sample) -> Option<i64> {
-    let own = sample.counter("own_memory")?;
-    sample.counter("most_memory").filter(|most| *most > own)
+    let own = sample.counter(OWN_MEMORY)?;
+    sample.counter(MOST_MEMORY).filter(|most| *most > own)
 }
 
 /// What a setting asks for.

@@ -7,13 +7,15 @@
 
 pub mod tables;
 
-use super::fixed_work;
+use super::fixed_work::{self, FIXED_ALL, FIXED_ONE};
 use super::question::{Experiment, Metric, Scope};
 use super::setting::{Setting, SettingKey, fits};
+use crate::names::{Name, Series, names};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::units::{Nanos, Unit};
+use names::EMPTY;
 
 /// Its name.
 pub const NAME: &str = "cpu";
@@ -37,72 +39,76 @@ const STANDING: usize = 2;
 /// A pass counts if none of its threads was off its CPU for more than this share of it.
 pub const DISTURBED: f64 = 0.01;
 
-const fn fixed_work(name: &'static str, passes: &'static str) -> Metric {
-    Metric::named(name, fixed, passes).of(Unit::Seconds, Margin::fixed(0.0, 0.01))
+const fn pass(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
+    Metric::by(name, derive).of(Unit::Seconds, Margin::fixed(0.0, 0.01))
+}
+
+const fn of_each(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
+    fixed_work::part(Metric::by(name, derive), Unit::Seconds)
 }
 
 static METRICS: [Metric; 22] = [
-    fixed_work::elapsed("elapsed", "fixed_one").meaning(
+    fixed_work::elapsed("elapsed", FIXED_ONE).meaning(
         "one thread: 675 million steps of `integer` (9,000 passes without looking at the clock), a second or more, \
          including all delays: a CPU limit, others on its CPU. What a user waits for",
     ),
-    fixed_work::elapsed("elapsed_all", "fixed_all").meaning(
+    fixed_work::elapsed("elapsed_all", FIXED_ALL).meaning(
         "the same by a thread on each allowed CPU at once, each doing all of it, from the first start to the last end",
     ),
-    fixed_work("integer", "integer_one").meaning(
+    pass("integer", |sample| fixed(sample, Kind::Integer, Width::One)).meaning(
         "one thread: 75,000 64-bit multiplications, additions, shifts and exclusive ors, each waiting for \
          the one before; the third fastest pass",
     ),
-    fixed_work("floating", "floating_one").meaning(
+    pass("floating", |sample| fixed(sample, Kind::Floating, Width::One)).meaning(
         "one thread: 56,000 steps of the logistic map in four independent chains of 64-bit \
          multiplications and subtractions; the third fastest pass",
     ),
-    fixed_work("hashing", "hashing_one").meaning(
+    pass("hashing", |sample| fixed(sample, Kind::Hashing, Width::One)).meaning(
         "one thread: SHA-256 of 32 KiB (16 KiB twice), without the CPU's SHA instructions; the third fastest \
          pass",
     ),
-    fixed_work("memory", "memory_one").meaning(
+    pass("memory", |sample| fixed(sample, Kind::Memory, Width::One)).meaning(
         "one thread: 1.5 MiB read one word after the other, flushed from all caches before; small \
          pages; the third fastest pass",
     ),
-    fixed_work("chase", "chase_one").meaning(
+    pass("chase", |sample| fixed(sample, Kind::Chase, Width::One)).meaning(
         "one thread: 1,500 loads, each giving the address of the next, along a random cycle through \
          32 MiB, flushed from all caches before; small pages; the third fastest pass",
     ),
-    fixed_work("integer_all", "integer_all").meaning(
+    pass("integer_all", |sample| fixed(sample, Kind::Integer, Width::All)).meaning(
         "`integer` by a thread on each allowed CPU at once, from the first start to the last end; \
          the third fastest pass",
     ),
-    fixed_work("floating_all", "floating_all").meaning(
+    pass("floating_all", |sample| fixed(sample, Kind::Floating, Width::All)).meaning(
         "`floating` by a thread on each allowed CPU at once, from the first start to the last end; \
          the third fastest pass",
     ),
-    fixed_work("hashing_all", "hashing_all").meaning(
+    pass("hashing_all", |sample| fixed(sample, Kind::Hashing, Width::All)).meaning(
         "`hashing` by a thread on each allowed CPU at once, from the first start to the last end; \
          the third fastest pass",
     ),
-    fixed_work("memory_all", "memory_all").meaning(
+    pass("memory_all", |sample| fixed(sample, Kind::Memory, Width::All)).meaning(
         "`memory` by a thread on each allowed CPU at once, each with its own buffer, from the \
          first start to the last end; the third fastest pass",
     ),
-    fixed_work("chase_all", "chase_all").meaning(
+    pass("chase_all", |sample| fixed(sample, Kind::Chase, Width::All)).meaning(
         "`chase` by a thread on each allowed CPU at once, each on its own cycle, from the first \
          start to the last end; the third fastest pass",
     ),
-    Metric::named("waiting", waiting, "_one").of(Unit::Share, Margin::fixed(0.01, 0.0)).context().meaning("the share of all passes' time in which the one thread was not on its CPU, as the \
+    Metric::by("waiting", |sample| waiting(sample, Width::One)).of(Unit::Share, Margin::fixed(0.01, 0.0)).context().meaning("the share of all passes' time in which the one thread was not on its CPU, as the \
                    scheduler counts it: others ran there, or a limit held it back; the metrics above leave this out"),
-    Metric::named("waiting_all", waiting, "_all").of(Unit::Share, Margin::fixed(0.01, 0.0)).context().meaning("the same for all threads at once: in each pass, the thread that waited longest"),
-    Metric::named("disturbed", disturbed, "_one").of(Unit::Share, Margin::fixed(0.1, 0.0)).context().meaning("the share of one thread's passes that do not count because it was off its CPU for more than 1 \
+    Metric::by("waiting_all", |sample| waiting(sample, Width::All)).of(Unit::Share, Margin::fixed(0.01, 0.0)).context().meaning("the same for all threads at once: in each pass, the thread that waited longest"),
+    Metric::by("disturbed", |sample| disturbed(sample, Width::One)).of(Unit::Share, Margin::fixed(0.1, 0.0)).context().meaning("the share of one thread's passes that do not count because it was off its CPU for more than 1 \
                    % of the pass; for the kind of work with the most"),
-    Metric::named("disturbed_all", disturbed, "_all").of(Unit::Share, Margin::fixed(0.1, 0.0)).context().meaning("the same for all threads at once; a pass does not count if any thread was off its CPU for more \
+    Metric::by("disturbed_all", |sample| disturbed(sample, Width::All)).of(Unit::Share, Margin::fixed(0.1, 0.0)).context().meaning("the same for all threads at once; a pass does not count if any thread was off its CPU for more \
                    than 1 %"),
-    fixed_work::cpu_time("cpu_time", "fixed_one").meaning("CPU time of the thread during `elapsed`, as the scheduler counts it"),
-    fixed_work::cpu_time("cpu_time_all", "fixed_all").meaning("CPU time of the threads during `elapsed_all`, divided by their number"),
-    fixed_work::throttled_time("throttled_time", "fixed_one").meaning("how long a CPU limit held the thread back during `elapsed`, from the `cpu.stat` of its own cgroup; \
+    fixed_work::part(Metric::nanos("cpu_time", FIXED_ONE.cpu), Unit::Seconds).meaning("CPU time of the thread during `elapsed`, as the scheduler counts it"),
+    of_each("cpu_time_all", |sample| fixed_work::of_each(sample, FIXED_ALL.cpu)).meaning("CPU time of the threads during `elapsed_all`, divided by their number"),
+    fixed_work::part(Metric::nanos("throttled_time", FIXED_ONE.throttled_time), Unit::Seconds).meaning("how long a CPU limit held the thread back during `elapsed`, from the `cpu.stat` of its own cgroup; \
                    does not apply without a limit"),
-    fixed_work::throttled_time("throttled_time_all", "fixed_all").meaning("the same for all threads at once, divided by their number"),
-    fixed_work::throttled_periods("throttled_periods", "fixed_one").meaning("in how many of the limit's periods the thread was held back (`nr_throttled`)"),
-    fixed_work::throttled_periods("throttled_periods_all", "fixed_all").meaning("the same for all threads at once"),
+    of_each("throttled_time_all", |sample| fixed_work::of_each(sample, FIXED_ALL.throttled_time)).meaning("the same for all threads at once, divided by their number"),
+    fixed_work::part(Metric::counted("throttled_periods", FIXED_ONE.throttled, 1.0), Unit::Count).meaning("in how many of the limit's periods the thread was held back (`nr_throttled`)"),
+    fixed_work::part(Metric::counted("throttled_periods_all", FIXED_ALL.throttled, 1.0), Unit::Count).meaning("the same for all threads at once"),
 ];
 
 static KEYS: [SettingKey; 1] = [SettingKey::of("passes", &["100"])
@@ -119,8 +125,76 @@ static GUARDED: [SettingKey; 1] = [SettingKey::of("fixed", &["9000"])
     .or(|value| fits(matches!(value.parse(), Ok(0..=1_000_000)), "a whole number from 0 to 1000000"))
     .meaning("how many passes of `integer` in a row are the fixed work of `elapsed`; 0 for none")];
 
-/// The kinds of work, by the names of the probe's series.
-const KINDS: [&str; 5] = ["integer", "floating", "hashing", "memory", "chase"];
+/// A kind of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A chain of operations on integers.
+    Integer,
+    /// Four chains of operations on floating-point numbers.
+    Floating,
+    /// SHA-256.
+    Hashing,
+    /// Memory that is read in its order.
+    Memory,
+    /// Memory whose words lead from one to the next.
+    Chase,
+}
+
+/// How many threads work at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    /// One.
+    One,
+    /// One on each CPU that may be used.
+    All,
+}
+
+/// All kinds, in the order in which they are done.
+pub const KINDS: [Kind; 5] = [Kind::Integer, Kind::Floating, Kind::Hashing, Kind::Memory, Kind::Chase];
+/// Both widths.
+pub const WIDTHS: [Width; 2] = [Width::One, Width::All];
+
+names! {
+    Counter { EMPTY = "empty", WRONG = "wrong", CPU_BOUND = "cpu", HUGE_PAGES = "huge_pages", }
+}
+
+/// The names of the passes of a kind and a width, and of the metric that is made of them.
+#[derive(Debug, Clone, Copy)]
+pub struct PassNames {
+    /// The metric.
+    metric: &'static str,
+    /// Their wall times.
+    pub wall: Series,
+    /// How long their threads were off their CPUs.
+    pub waited: Series,
+}
+
+macro_rules! passes {
+    ($($kind:literal)*) => {
+        [$([passes!($kind, $kind, "_one"), passes!(concat!($kind, "_all"), $kind, "_all")]),*]
+    };
+    ($metric:expr, $kind:literal, $width:literal) => {
+        PassNames {
+            metric: $metric,
+            wall: Name::declared(concat!($kind, $width)),
+            waited: Name::declared(concat!($kind, $width, "_waited")),
+        }
+    };
+}
+
+/// By kind and width.
+static PASSES: [[PassNames; WIDTHS.len()]; KINDS.len()] =
+    passes!["integer" "floating" "hashing" "memory" "chase"];
+
+/// The names of the passes of a kind and a width.
+pub fn names_of(kind: Kind, width: Width) -> PassNames {
+    PASSES[kind as usize][width as usize]
+}
+
+/// Those of all, as they are recorded.
+pub(super) fn recorded() -> impl Iterator<Item = &'static str> {
+    PASSES.as_flattened().iter().flat_map(|own| [own.wall, own.waited]).map(Name::text)
+}
 
 /// The experiment `cpu`.
 pub static CPU: Experiment = Experiment {
@@ -151,28 +225,22 @@ pub fn fixed_of(setting: &Setting) -> u32 {
 /// A subject with its own kernel counts CPU time in its own way, perhaps in ticks longer than a pass.
 pub fn forget_waiting(sample: &mut Sample) {
     const REASON: &str = "the kernel inside is not the host's, so its CPU time is not the host scheduler's";
-    sample.series.retain(|(name, _)| !name.ends_with(WAITED));
-    sample.counters.retain(|(name, _)| !name.ends_with("_cpu"));
+    PASSES.as_flattened().iter().for_each(|own| sample.forget(own.waited));
+    [FIXED_ONE, FIXED_ALL].into_iter().for_each(|own| sample.forget(own.cpu));
     let lost = ["waiting", "waiting_all", "disturbed", "disturbed_all", "cpu_time", "cpu_time_all"];
-    sample.missing.extend(lost.map(|name| (name.into(), REASON.to_owned())));
+    sample.lacks(&lost, REASON);
 }
 
 /// Reports the times that are missing because too few passes were calm.
 pub fn say_what_is_missing(sample: &mut Sample) {
     const REASON: &str =
         "fewer than three of its passes were calm, and a disturbed pass does not show the CPU's speed";
-    for kind in KINDS {
-        for (name, series) in [(kind.to_owned(), "one"), (format!("{kind}_all"), "all")] {
-            let passes = passes(sample, &format!("{kind}_{series}"));
-            if passes.is_some_and(|passes| standing(&passes).is_none()) {
-                sample.missing.push((name.into(), REASON.to_owned()));
-            }
+    for own in PASSES.as_flattened() {
+        if passes(sample, *own).is_some_and(|passes| standing(&passes).is_none()) {
+            sample.lacks([&own.metric], REASON);
         }
     }
 }
-
-/// Suffix of the series that say how long threads were off their CPUs.
-const WAITED: &str = "_waited";
 
 /// One pass: its wall time, and how long the thread that waited longest was off its CPU; in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,12 +258,12 @@ impl Pass {
     }
 }
 
-/// The passes of a kind and a number of threads, such as `integer_one`.
-pub fn passes(sample: &Sample, name: &str) -> Option<Vec<Pass>> {
-    let waited = sample.series(&format!("{name}{WAITED}"));
+/// The passes with these names.
+pub fn passes(sample: &Sample, names: PassNames) -> Option<Vec<Pass>> {
+    let waited = sample.series(names.waited);
     let pass =
         |(at, &wall): (usize, &i64)| Pass { wall, waited: waited.and_then(|all| all.get(at)).copied() };
-    Some(sample.series(name)?.iter().enumerate().map(pass).collect())
+    Some(sample.series(names.wall)?.iter().enumerate().map(pass).collect())
 }
 
 /// The pass that represents a sample: the third fastest of those that were not disturbed; none if there are
@@ -207,17 +275,17 @@ pub fn standing(passes: &[Pass]) -> Option<Pass> {
 }
 
 /// In seconds, without the cost of reading the clock twice.
-fn fixed(sample: &Sample, name: &str) -> Option<f64> {
-    let wall = standing(&passes(sample, name)?)?.wall;
-    Some(Nanos(wall.saturating_sub(sample.counter("empty")?)).seconds())
+fn fixed(sample: &Sample, kind: Kind, width: Width) -> Option<f64> {
+    let wall = standing(&passes(sample, names_of(kind, width))?)?.wall;
+    Some(Nanos(wall.saturating_sub(sample.counter(EMPTY)?)).seconds())
 }
 
 /// All passes by one thread or by all, by kind.
-fn by_kind(sample: &Sample, width: &str) -> Option<Vec<Vec<Pass>>> {
-    KINDS.iter().map(|kind| passes(sample, &format!("{kind}{width}"))).collect()
+fn by_kind(sample: &Sample, width: Width) -> Option<Vec<Vec<Pass>>> {
+    KINDS.iter().map(|kind| passes(sample, names_of(*kind, width))).collect()
 }
 
-fn waiting(sample: &Sample, width: &str) -> Option<f64> {
+fn waiting(sample: &Sample, width: Width) -> Option<f64> {
     let (mut wall, mut waited) = (0_i64, 0_i64);
     for pass in by_kind(sample, width)?.iter().flatten() {
         // A damaged file can hold any numbers.
@@ -226,7 +294,7 @@ fn waiting(sample: &Sample, width: &str) -> Option<f64> {
     Some(waited as f64 / wall as f64).filter(|share| share.is_finite())
 }
 
-fn disturbed(sample: &Sample, width: &str) -> Option<f64> {
+fn disturbed(sample: &Sample, width: Width) -> Option<f64> {
     let share = |passes: &Vec<Pass>| {
         passes.first()?.waited?;
         let disturbed = passes.iter().filter(|pass| pass.is_disturbed()).count();
@@ -241,14 +309,8 @@ mod tests {
     use crate::experiment::Weight;
 
     fn sample(wall: &[i64], waited: &[i64]) -> Sample {
-        let mut sample = Sample { counters: vec![("empty".into(), 100)], ..Sample::default() };
-        for kind in KINDS {
-            for width in ["_one", "_all"] {
-                sample.series.push((format!("{kind}{width}").into(), wall.to_vec()));
-                sample.series.push((format!("{kind}{width}{WAITED}").into(), waited.to_vec()));
-            }
-        }
-        sample
+        let of = |own: &PassNames| [(own.wall, wall.to_vec()), (own.waited, waited.to_vec())];
+        Sample::default().with([(EMPTY, 100)]).with(PASSES.as_flattened().iter().flat_map(of))
     }
 
     fn value(sample: &Sample, name: &str) -> Option<f64> {

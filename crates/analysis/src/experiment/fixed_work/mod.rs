@@ -7,40 +7,76 @@
 pub(super) mod reason;
 
 use super::question::{Metric, nanos};
+use crate::names::{Counter, Name, names};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::units::Unit;
+pub use names::THREADS;
 
-/// The time of the whole work, which the probe reports by this name.
-pub(super) const fn elapsed(name: &'static str, of: &'static str) -> Metric {
-    Metric::named(name, nanos, of).of(Unit::Seconds, Margin::fixed(0.0, 0.01))
+/// The names of the counters of a fixed work.
+#[derive(Debug, Clone, Copy)]
+pub struct Names {
+    /// Wall time.
+    pub took: Counter,
+    /// CPU time of all threads.
+    pub cpu: Counter,
+    /// Periods of the limit.
+    pub periods: Counter,
+    /// Of these, those in which it held a thread back.
+    pub throttled: Counter,
+    /// How long it did, added up over the queues of all CPUs.
+    pub throttled_time: Counter,
 }
 
-/// The CPU time of each thread.
-pub(super) const fn cpu_time(name: &'static str, of: &'static str) -> Metric {
-    Metric::named(name, |sample, of| of_each(sample, of, "_cpu"), of)
-        .of(Unit::Seconds, Margin::fixed(0.0, 0.01))
-        .context()
+macro_rules! fixed_works {
+    ($($(#[$about:meta])* $name:ident = $text:literal,)*) => {
+        $(
+            $(#[$about])*
+            pub const $name: Names = Names {
+                took: Name::declared($text),
+                cpu: Name::declared(concat!($text, "_cpu")),
+                periods: Name::declared(concat!($text, "_periods")),
+                throttled: Name::declared(concat!($text, "_throttled")),
+                throttled_time: Name::declared(concat!($text, "_throttled_time")),
+            };
+        )*
+
+        /// All of them as they are recorded.
+        pub(super) fn recorded() -> Vec<&'static str> {
+            let of = |own: Names| [own.took, own.cpu, own.periods, own.throttled, own.throttled_time];
+            [$($name),*].into_iter().flat_map(of).map(Name::text).collect()
+        }
+    };
 }
 
-/// How long the limit held each thread back.
-pub(super) const fn throttled_time(name: &'static str, of: &'static str) -> Metric {
-    Metric::named(name, |sample, of| of_each(sample, of, "_throttled_time"), of)
-        .of(Unit::Seconds, Margin::fixed(0.0, 0.01))
-        .context()
+fixed_works! {
+    /// Of calls by one thread.
+    FIXED = "fixed",
+    /// Of computing by one thread.
+    FIXED_ONE = "fixed_one",
+    /// Of computing by a thread on each CPU.
+    FIXED_ALL = "fixed_all",
 }
 
-/// In how many periods it held a thread back.
-pub(super) const fn throttled_periods(name: &'static str, of: &'static str) -> Metric {
-    Metric::named(name, |sample, of| Some(sample.counter(&format!("{of}_throttled"))? as f64), of)
-        .of(Unit::Count, Margin::fixed(0.0, 0.01))
-        .context()
+names! {
+    // How many threads work at once.
+    Counter { THREADS = "threads", }
+    Fact { FIXED_WORK = "fixed_work", COUNTERS = "counters", }
 }
 
-/// The kernel adds up the queues of all CPUs; each thread has one.
-fn of_each(sample: &Sample, of: &str, what: &str) -> Option<f64> {
-    let threads = if of.ends_with("_all") { sample.counter("threads")?.max(1) } else { 1 };
-    Some(nanos(sample, &format!("{of}{what}"))? / threads as f64)
+/// The time of the whole work.
+pub(super) const fn elapsed(name: &'static str, of: Names) -> Metric {
+    Metric::nanos(name, of.took).of(Unit::Seconds, Margin::fixed(0.0, 0.01))
+}
+
+/// A metric that explains it.
+pub(super) const fn part(metric: Metric, unit: Unit) -> Metric {
+    metric.of(unit, Margin::fixed(0.0, 0.01)).context()
+}
+
+/// A time of each of all threads: the kernel adds up the queues of all CPUs, and each thread has one.
+pub(super) fn of_each(sample: &Sample, time: Counter) -> Option<f64> {
+    Some(nanos(sample, time)? / sample.counter(THREADS)?.max(1) as f64)
 }
 
 #[cfg(test)]
@@ -49,13 +85,8 @@ mod tests {
 
     #[test]
     fn time_that_all_threads_were_held_back_is_told_of_one() {
-        let counters = [("threads", 2), ("fixed_one_throttled_time", 300), ("fixed_all_throttled_time", 400)];
-        let counters = counters.iter().map(|(name, value)| ((*name).into(), *value)).collect();
-        let sample = Sample { counters, ..Sample::default() };
-        assert_eq!(
-            ["fixed_one", "fixed_all"].map(|of| of_each(&sample, of, "_throttled_time")),
-            [Some(3e-7), Some(2e-7)]
-        );
-        assert_eq!(of_each(&sample, "fixed", "_cpu"), None);
+        let sample = Sample::default().with([(THREADS, 2), (FIXED_ALL.throttled_time, 400)]);
+        assert_eq!(of_each(&sample, FIXED_ALL.throttled_time), Some(2e-7));
+        assert_eq!(of_each(&sample, FIXED.cpu), None);
     }
 }

@@ -9,13 +9,32 @@
 
 use super::{AROUND, CONTROLS, PATH, REQUIRES, USUAL, inside, is_time, time};
 use crate::experiment::command::{CMD, GIVEN, Wanted};
-use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, Visit, nanos};
+use crate::experiment::question::{Event, Experiment, Metric, Scope, nanos};
+use crate::experiment::rounds::{Variation, Varied, Visit};
 use crate::experiment::setting::{Setting, SettingKey, fits};
+use crate::names::{Counter, names};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::subject::spec::{parse_duration, parse_size};
 use crate::units::{Better, Nanos, Unit};
+use names::{
+    BODY, CLIENT_CPU, CLOSED, FILE_REQUESTS, FILE_TOOK, HASHING_REQUESTS, HASHING_TOOK, HELPER_CPU, LATENCY,
+    MALFORMED, REFUSED, REQUESTS, SERVER_CPU, STATUS, TIMEOUT, TOOK, WARM_UP_TOOK,
+};
+
+names! {
+    [crate::experiment::network::names]
+    Counter {
+        REQUESTS = "requests", FILE_REQUESTS = "file_requests", FILE_TOOK = "file_took",
+        HASHING_REQUESTS = "hashing_requests", HASHING_TOOK = "hashing_took", OPEN_REQUESTS = "open_requests",
+        OPEN_TOOK = "open_took", WARM_UP_REQUESTS = "warm_up_requests", WARM_UP_TOOK = "warm_up_took",
+        IN_FLIGHT = "in_flight", OPENED = "opened", BYTES = "bytes", ASKED_RATE = "asked_rate",
+        REFUSED = "refused", CLOSED = "closed", TIMEOUT = "timeout", MALFORMED = "malformed", STATUS = "status",
+        BODY = "body",
+    }
+    Spread { LATENCY = "latency", }
+}
 
 /// Its name.
 pub const NAME: &str = "http";
@@ -135,7 +154,7 @@ fn warm(setting: &Setting) -> Nanos {
 }
 
 /// Seconds of a load for each of its requests.
-fn each(sample: &Sample, took: &str, requests: &str) -> Option<f64> {
+fn each(sample: &Sample, took: Counter, requests: Counter) -> Option<f64> {
     let count = sample.counter(requests).filter(|count| *count > 0)?;
     Some(nanos(sample, took)? / count as f64)
 }
@@ -148,13 +167,13 @@ pub fn is_client_bound(client_cpu: f64, took: f64) -> bool {
 
 fn request(sample: &Sample) -> Option<f64> {
     // dunnage's own server takes as long as the client for a request, so both use their whole CPUs.
-    let used = sample.counter("warm_up_took").and(nanos(sample, "client_cpu").zip(nanos(sample, "took")));
+    let used = sample.counter(WARM_UP_TOOK).and(nanos(sample, CLIENT_CPU).zip(nanos(sample, TOOK)));
     let is_bound = used.is_some_and(|(cpu, took)| is_client_bound(cpu, took));
-    if is_bound { None } else { each(sample, "took", "requests") }
+    if is_bound { None } else { each(sample, TOOK, REQUESTS) }
 }
 
-fn more(sample: &Sample, took: &str, requests: &str) -> Option<f64> {
-    Some(each(sample, took, requests)? - each(sample, "took", "requests")?)
+fn more(sample: &Sample, took: Counter, requests: Counter) -> Option<f64> {
+    Some(each(sample, took, requests)? - each(sample, TOOK, REQUESTS)?)
 }
 
 const fn context(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
@@ -162,11 +181,11 @@ const fn context(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metr
 }
 
 const fn tail(name: &'static str, share: f64) -> Metric {
-    Metric::tail(name, "latency", share).of(Unit::Seconds, MARGIN)
+    Metric::tail(name, LATENCY, share).of(Unit::Seconds, MARGIN)
 }
 
 /// The ways to fail, as counted over all loads of a sample.
-pub const WRONG: [&str; 6] = ["refused", "closed", "timeout", "malformed", "status", "body"];
+pub const FAILED: [Counter; 6] = [REFUSED, CLOSED, TIMEOUT, MALFORMED, STATUS, BODY];
 
 static METRICS: [Metric; 13] = [
     Metric::by("request", request).of(Unit::Seconds, MARGIN).meaning(
@@ -178,32 +197,32 @@ static METRICS: [Metric; 13] = [
         .with(Better::More)
         .context()
         .meaning("empty requests a second in the closed loop"),
-    context("p50", |sample| sample.quantile("latency", 0.5)).meaning(
+    context("p50", |sample| sample.quantile(LATENCY, 0.5)).meaning(
         "the median latency in the open loop: from when an empty request was due until its answer was complete; none if \
          the rate was not reached",
     ),
     tail("p99", 0.99).meaning("the 99th percentile of these latencies, of all rounds together"),
     tail("p999", 0.999).meaning("the same, 99.9th percentile"),
     tail("max", 1.0).meaning("the longest of these latencies of all rounds"),
-    context("file", |sample| more(sample, "file_took", "file_requests")).meaning(
+    context("file", |sample| more(sample, FILE_TOOK, FILE_REQUESTS)).meaning(
         "how much longer a request takes in the closed loop that writes a file and reads it back: the disk's part, or that of the \
          page cache unless `sync=yes`",
     ),
-    context("hashing", |sample| more(sample, "hashing_took", "hashing_requests"))
+    context("hashing", |sample| more(sample, HASHING_TOOK, HASHING_REQUESTS))
         .meaning("how much longer a request takes in a closed loop that computes 100,000 SHA-256: the CPU's part"),
-    context("client_cpu", |sample| each(sample, "client_cpu", "requests"))
+    context("client_cpu", |sample| each(sample, CLIENT_CPU, REQUESTS))
         .meaning("CPU time of the client for each empty request in the closed loop, with the kernel's work on its behalf"),
-    Metric::by("server_cpu", |sample| each(sample, "server_cpu", "requests"))
+    Metric::by("server_cpu", |sample| each(sample, SERVER_CPU, REQUESTS))
         .of(Unit::Seconds, MARGIN)
         .meaning("the same of the server, which decides where the client is the limit"),
-    context("helper_cpu", |sample| each(sample, "helper_cpu", "requests")).meaning(
+    context("helper_cpu", |sample| each(sample, HELPER_CPU, REQUESTS)).meaning(
         "the same of the engine's programs that carry packets: proxies of published ports and networks in user space",
     ),
-    context("warm_up", |sample| nanos(sample, "warm_up_took")).meaning(
+    context("warm_up", |sample| nanos(sample, WARM_UP_TOOK)).meaning(
         "how long a program of your own was loaded after its start until its rate was steady; nothing before counts",
     ),
     Metric::by("failed", |sample| {
-        WRONG.iter().map(|name| sample.counter(name)).sum::<Option<i64>>().map(|count| count as f64)
+        FAILED.iter().map(|name| sample.counter(*name)).sum::<Option<i64>>().map(|count| count as f64)
     })
     .of(Unit::Count, Margin::fixed(1.0, 0.0))
     .context()
@@ -355,25 +374,22 @@ mod tests {
     #[test]
     fn an_endpoint_costs_what_it_adds_to_the_empty_one() {
         let counters = [
-            ("requests", 10_000),
-            ("took", 500_000_000),
-            ("file_requests", 1_000),
-            ("file_took", 500_000_000),
-            ("server_cpu", 400_000_000),
-            ("client_cpu", 470_000_000),
-            ("warm_up_took", 3_000_000_000),
-            ("refused", 1),
-            ("closed", 2),
-            ("timeout", 0),
-            ("malformed", 0),
-            ("status", 0),
-            ("body", 0),
+            (REQUESTS, 10_000),
+            (TOOK, 500_000_000),
+            (FILE_REQUESTS, 1_000),
+            (FILE_TOOK, 500_000_000),
+            (SERVER_CPU, 400_000_000),
+            (CLIENT_CPU, 470_000_000),
+            (WARM_UP_TOOK, 3_000_000_000),
+            (REFUSED, 1),
+            (CLOSED, 2),
+            (TIMEOUT, 0),
+            (MALFORMED, 0),
+            (STATUS, 0),
+            (BODY, 0),
         ];
-        let sample = Sample {
-            counters: counters.map(|(name, value)| (name.into(), value)).to_vec(),
-            distributions: vec![("latency".into(), Distribution::of([40_000, 50_000, 90_000]))],
-            ..Sample::default()
-        };
+        let latency = Distribution::of([40_000, 50_000, 90_000]);
+        let sample = Sample::default().with(counters).with([(LATENCY, latency)]);
         let value = |name: &str| METRICS.iter().find(|one| one.name == name).unwrap().value(&sample);
         let near =
             |name: &str, truth: f64| assert!((value(name).unwrap() / truth - 1.0).abs() < 1e-3, "{name}");
@@ -383,14 +399,9 @@ mod tests {
         near("file", 450e-6);
         near("server_cpu", 40e-6);
         near("failed", 3.0);
-        let busy = Sample {
-            counters: sample
-                .counters
-                .iter()
-                .map(|(name, value)| (name.clone(), if name == "client_cpu" { 480_000_000 } else { *value }))
-                .collect(),
-            ..sample.clone()
-        };
+        let mut busy = sample.clone();
+        busy.forget(CLIENT_CPU);
+        busy.add(CLIENT_CPU, 480_000_000);
         let value_of = |name: &str| METRICS.iter().find(|one| one.name == name).unwrap().value(&busy);
         assert_eq!((value_of("request"), value_of("rate")), (None, None));
         assert!(value_of("file").is_some() && value_of("server_cpu").is_some());

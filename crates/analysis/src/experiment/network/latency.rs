@@ -6,13 +6,22 @@
 //! that this is the latency of an idle path.
 
 use super::{AROUND, CONTROLS, PATH, REQUIRES, for_each, inside, is_time, time};
-use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, Visit, nanos};
+use crate::experiment::question::{Event, Experiment, Metric, Scope, nanos};
+use crate::experiment::rounds::{Variation, Varied, Visit};
 use crate::experiment::setting::{Setting, SettingKey, fits};
+use crate::names::{Spread, names};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::subject::spec::parse_size;
 use crate::units::{Better, Nanos, Unit};
+use names::{CLIENT_CPU, CONNECT, CONNECTIONS_MADE, CONNECTIONS_TOOK, HELPER_CPU, SERVER_CPU, TRIP};
+
+names! {
+    [crate::experiment::network::names]
+    Counter { CONNECTIONS_MADE = "connections", CONNECTIONS_TOOK = "connections_took", }
+    Spread { TRIP = "trip", CONNECT = "connect", }
+}
 
 /// Its name.
 pub const NAME: &str = "net-latency";
@@ -39,34 +48,34 @@ pub(super) const fn quantile(name: &'static str, derive: fn(&Sample) -> Option<f
 }
 
 /// A tail with this margin.
-pub(super) const fn tail(name: &'static str, distribution: &'static str, share: f64) -> Metric {
+pub(super) const fn tail(name: &'static str, distribution: Spread, share: f64) -> Metric {
     Metric::tail(name, distribution, share).of(Unit::Seconds, MARGIN)
 }
 
 static METRICS: [Metric; 9] = [
-    quantile("p50", |sample| sample.quantile("trip", 0.5)).meaning(
+    quantile("p50", |sample| sample.quantile(TRIP, 0.5)).meaning(
         "the median full round trip: from before the first byte of a message is sent until all of it has come back from \
          the server, which returns it unchanged",
     ),
-    tail("p99", "trip", 0.99).meaning("the 99th percentile of the round trips of all rounds together"),
-    tail("p999", "trip", 0.999).meaning("the same, 99.9th percentile"),
-    tail("max", "trip", 1.0).meaning("the longest round trip of all rounds"),
-    quantile("connect", |sample| sample.quantile("connect", 0.5)).context().meaning(
+    tail("p99", TRIP, 0.99).meaning("the 99th percentile of the round trips of all rounds together"),
+    tail("p999", TRIP, 0.999).meaning("the same, 99.9th percentile"),
+    tail("max", TRIP, 1.0).meaning("the longest round trip of all rounds"),
+    quantile("connect", |sample| sample.quantile(CONNECT, 0.5)).context().meaning(
         "the median time from `connect` until the server's first bytes have arrived, since a proxy accepts connections before it \
          reaches the server; only for `protocol=tcp`",
     ),
     Metric::by("connections", |sample| {
-        Some(sample.counter("connections")? as f64 / nanos(sample, "connections_took")?)
+        Some(sample.counter(CONNECTIONS_MADE)? as f64 / nanos(sample, CONNECTIONS_TOOK)?)
     })
     .of(Unit::PerSecond, Margin::fixed(0.0, 0.03))
     .with(Better::More)
     .context()
     .meaning("connections made and closed by one client in a second, one after the other"),
-    quantile("client_cpu", |sample| for_each(sample, "client_cpu"))
+    quantile("client_cpu", |sample| for_each(sample, CLIENT_CPU))
         .context()
         .meaning("CPU time of the client for each exchange, with the kernel's work on its behalf"),
-    quantile("server_cpu", |sample| for_each(sample, "server_cpu")).context().meaning("the same of the server"),
-    quantile("helper_cpu", |sample| for_each(sample, "helper_cpu")).context().meaning(
+    quantile("server_cpu", |sample| for_each(sample, SERVER_CPU)).context().meaning("the same of the server"),
+    quantile("helper_cpu", |sample| for_each(sample, HELPER_CPU)).context().meaning(
         "the same of the engine's programs that carry packets: proxies of published ports and networks in user space",
     ),
 ];
@@ -167,16 +176,12 @@ mod tests {
     fn metrics_are_of_single_exchanges() {
         let trip = Distribution::of([20_000, 21_000, 30_000]);
         let counters = [
-            ("trips", 1000),
-            ("server_cpu", 5_000_000),
-            ("connections", 10),
-            ("connections_took", 1_000_000),
+            (names::TRIPS, 1000),
+            (SERVER_CPU, 5_000_000),
+            (CONNECTIONS_MADE, 10),
+            (CONNECTIONS_TOOK, 1_000_000),
         ];
-        let sample = Sample {
-            distributions: vec![("trip".into(), trip)],
-            counters: counters.map(|(name, value)| (name.into(), value)).to_vec(),
-            ..Sample::default()
-        };
+        let sample = Sample::default().with(counters).with([(TRIP, trip)]);
         let value = |name: &str| METRICS.iter().find(|one| one.name == name).unwrap().value(&sample);
         assert!((value("p50").unwrap() - 21e-6).abs() < 1e-7, "{:?}", value("p50"));
         assert_eq!(value("server_cpu"), Some(5e-6));

@@ -8,10 +8,23 @@ pub mod tables;
 pub mod throughput;
 
 use super::setting::{Controlled, Setting, SettingKey, fits};
+use crate::names::{Counter, names};
 use crate::outcome::Sample;
 use crate::subject::spec::parse_duration;
 use crate::subject::{Need, Path};
 use crate::units::Nanos;
+use names::TRIPS;
+
+names! {
+    Counter {
+        TRIPS = "trips", TOOK = "took", WARM_UP = "warm_up", WRONG = "wrong", LOST = "lost", CLIENT_CPU = "client_cpu",
+        SERVER_CPU = "server_cpu", HELPER_CPU = "helper_cpu",
+    }
+    Fact {
+        WAY = "way", LISTENER = "listener", INTERFACES = "interfaces", MTU = "mtu", OFFLOADS = "offloads",
+        HELPERS = "helpers",
+    }
+}
 
 /// What all experiments whose samples share servers are called together.
 pub const NAME: &str = "network";
@@ -73,8 +86,8 @@ fn on(setting: &Setting, path: Path) -> Setting {
 static CONTROLS: [Controlled; 1] = [Controlled { key: "path", value: "published", control: "bridge" }];
 
 /// CPU time for each exchange, in seconds.
-fn for_each(sample: &Sample, counter: &str) -> Option<f64> {
-    let exchanges = sample.counter("trips").filter(|count| *count > 0)?;
+fn for_each(sample: &Sample, counter: Counter) -> Option<f64> {
+    let exchanges = sample.counter(TRIPS).filter(|count| *count > 0)?;
     Some(super::question::nanos(sample, counter)? / exchanges as f64)
 }
 

@@ -5,13 +5,23 @@
 //! Deliberately absent: sparse files and zeros, which a path could move without reading them.
 
 use super::{AROUND, PATH, REQUIRES, inside};
-use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, Visit, nanos};
+use crate::experiment::question::{Event, Experiment, Metric, Scope, nanos};
+use crate::experiment::rounds::{Variation, Varied, Visit};
 use crate::experiment::setting::{Setting, SettingKey, fits};
+use crate::names::{Counter, names};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::subject::spec::parse_size;
 use crate::units::{Better, Nanos, Unit};
+use names::{CLIENT_CPU, DOWN_BYTES, DOWN_TOOK, HELPER_CPU, SERVER_CPU, UP_BYTES, UP_TOOK};
+
+names! {
+    [crate::experiment::network::names]
+    Counter {
+        UP_BYTES = "up_bytes", UP_TOOK = "up_took", DOWN_BYTES = "down_bytes", DOWN_TOOK = "down_took",
+    }
+}
 
 /// Its name.
 pub const NAME: &str = "net-throughput";
@@ -30,16 +40,16 @@ const GB: f64 = 1e9;
 const MARGIN: Margin = Margin::fixed(5e-3, 0.03);
 
 /// Seconds of this counter for each gigabyte of these bytes.
-fn each(sample: &Sample, counter: &str, bytes: &[&str]) -> Option<f64> {
-    let moved = bytes.iter().map(|name| sample.counter(name)).sum::<Option<i64>>().filter(|all| *all > 0)?;
+fn each(sample: &Sample, counter: Counter, bytes: &[Counter]) -> Option<f64> {
+    let moved = bytes.iter().map(|name| sample.counter(*name)).sum::<Option<i64>>().filter(|all| *all > 0)?;
     Some(nanos(sample, counter)? / moved as f64 * GB)
 }
 
-fn rate(sample: &Sample, counter: &str, bytes: &str) -> Option<f64> {
+fn rate(sample: &Sample, counter: Counter, bytes: Counter) -> Option<f64> {
     Some(GB / each(sample, counter, &[bytes])?)
 }
 
-const BOTH: [&str; 2] = ["up_bytes", "down_bytes"];
+const BOTH: [Counter; 2] = [UP_BYTES, DOWN_BYTES];
 
 const fn seconds(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
     Metric::by(name, derive).of(Unit::Seconds, MARGIN)
@@ -50,20 +60,20 @@ const fn rates(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric
 }
 
 static METRICS: [Metric; 7] = [
-    seconds("up", |sample| each(sample, "up_took", &["up_bytes"])).meaning(
+    seconds("up", |sample| each(sample, UP_TOOK, &[UP_BYTES])).meaning(
         "the time of a gigabyte from client to server: from the request until the server's confirmation of count and \
          checksum has arrived",
     ),
-    seconds("down", |sample| each(sample, "down_took", &["down_bytes"]))
+    seconds("down", |sample| each(sample, DOWN_TOOK, &[DOWN_BYTES]))
         .meaning("the same from server to client, until the client has checked the last byte"),
-    rates("up_rate", |sample| rate(sample, "up_took", "up_bytes")).meaning("bytes in a second from client to server"),
-    rates("down_rate", |sample| rate(sample, "down_took", "down_bytes"))
+    rates("up_rate", |sample| rate(sample, UP_TOOK, UP_BYTES)).meaning("bytes in a second from client to server"),
+    rates("down_rate", |sample| rate(sample, DOWN_TOOK, DOWN_BYTES))
         .meaning("bytes in a second from server to client"),
-    seconds("client_cpu", |sample| each(sample, "client_cpu", &BOTH))
+    seconds("client_cpu", |sample| each(sample, CLIENT_CPU, &BOTH))
         .context()
         .meaning("CPU time of the client for each gigabyte, both directions together, with its checksums"),
-    seconds("server_cpu", |sample| each(sample, "server_cpu", &BOTH)).context().meaning("the same of the server"),
-    seconds("helper_cpu", |sample| each(sample, "helper_cpu", &BOTH)).context().meaning(
+    seconds("server_cpu", |sample| each(sample, SERVER_CPU, &BOTH)).context().meaning("the same of the server"),
+    seconds("helper_cpu", |sample| each(sample, HELPER_CPU, &BOTH)).context().meaning(
         "the same of the engine's programs that carry packets: proxies of published ports and networks in user space",
     ),
 ];
@@ -111,14 +121,13 @@ mod tests {
     #[test]
     fn times_are_of_a_gigabyte() {
         let counters = [
-            ("up_bytes", 500_000_000),
-            ("up_took", 250_000_000),
-            ("down_bytes", 500_000_000),
-            ("down_took", 1_000_000_000),
-            ("server_cpu", 300_000_000),
+            (UP_BYTES, 500_000_000),
+            (UP_TOOK, 250_000_000),
+            (DOWN_BYTES, 500_000_000),
+            (DOWN_TOOK, 1_000_000_000),
+            (SERVER_CPU, 300_000_000),
         ];
-        let counters = counters.map(|(name, value)| (name.into(), value)).to_vec();
-        let sample = Sample { counters, ..Sample::default() };
+        let sample = Sample::default().with(counters);
         let value = |name: &str| METRICS.iter().find(|one| one.name == name).unwrap().value(&sample);
         assert_eq!((value("up"), value("down"), value("up_rate")), (Some(0.5), Some(2.0), Some(2e9)));
         assert_eq!((value("server_cpu"), value("helper_cpu")), (Some(0.3), None));

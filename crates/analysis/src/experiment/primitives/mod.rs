@@ -13,8 +13,9 @@ pub mod sums;
 pub mod suspects;
 pub mod tables;
 
-use super::question::{Experiment, Metric, QUIET, nanos, probe_work};
+use super::question::{Experiment, Metric, QUIET, probe_work};
 use super::setting::{Setting, SettingKey, fits};
+use crate::launch::names::{self as launch, BEGAN, MADE, UNDO, UNDONE};
 use crate::outcome::Sample;
 use crate::subject::Need;
 use crate::units::Nanos;
@@ -118,8 +119,8 @@ fn piece_of(stamp: &str) -> &str {
 /// A launch's time for a piece: the sum of all stretches that end with one of its stamps. None if the clock
 /// was not read between the pieces, or the launch lacks this one.
 fn piece(sample: &Sample, name: &str) -> Option<f64> {
-    sample.stamp("clone")?;
-    let stretch = |pair: &[(crate::outcome::Name, crate::units::Stamp)]| {
+    sample.stamp(launch::CLONE)?;
+    let stretch = |pair: &[(crate::outcome::Word, crate::units::Stamp)]| {
         (piece_of(&pair[1].0) == name).then(|| pair[1].1.since(pair[0].1))
     };
     let own = sample.stamps.windows(2).filter_map(stretch);
@@ -132,9 +133,9 @@ const fn of_piece(name: &'static str, meaning: &'static str) -> Metric {
 }
 
 static METRICS: [Metric; OF_ALL + 19] = [
-    Metric::by("time", |sample| match sample.seconds("began", "made") {
+    Metric::by("time", |sample| match sample.seconds(BEGAN, MADE) {
         Some(call) => Some(call),
-        None => Some(sample.seconds("spawn", "returned")? - probe_work(sample)?),
+        None => Some(sample.seconds(launch::SPAWN, launch::RETURNED)? - probe_work(sample)?),
     })
     .context()
     .meaning(
@@ -142,14 +143,14 @@ static METRICS: [Metric; OF_ALL + 19] = [
          directories are removed, less the probe's own work; for a call: from right before the piece's first \
          system call until right after its last, without undoing it",
     ),
-    Metric::span("undo", "undo", "undone").context().meaning(
+    Metric::span("undo", UNDO, UNDONE).context().meaning(
         "for a call: from right before the first system call that undoes it until right after the last; \
          none if the end of the process undoes it",
     ),
-    Metric::span("first_instruction", "spawn", "first").context().meaning(
+    Metric::span("first_instruction", launch::SPAWN, launch::FIRST).context().meaning(
         "for a launch: from right before the first system call until the ELF entry of the probe inside",
     ),
-    Metric::named("client_cpu", nanos, "client_cpu").context().meaning(
+    Metric::nanos("client_cpu", launch::CLIENT_CPU).context().meaning(
         "for a launch: CPU time of the process and of dunnage's thread, for launch and removal; the rest of \
          `time` was waiting",
     ),
@@ -251,6 +252,8 @@ fn reference(setting: &Setting) -> Option<Setting> {
 mod tests {
     use super::*;
     use crate::experiment::settings_of;
+    use crate::launch::names::{self as launch, BEGAN, MADE, UNDO, UNDONE};
+    use crate::names::StampName;
     use crate::outcome::Sample;
     use crate::units::Stamp;
 
@@ -277,28 +280,27 @@ mod tests {
 
     #[test]
     fn what_lies_between_stamps_is_each_pieces_own_and_all_of_it_is_the_whole() {
-        let at = |(name, nanos): (&'static str, u64)| (name.into(), Stamp(nanos));
         let stamps = [
-            ("spawn", 10),
-            ("cgroup.create", 30),
-            ("clone", 33),
-            ("cgroup.enter", 40),
-            ("first", 45),
-            ("main", 46),
-            ("ready", 60),
-            ("exit", 80),
-            ("cgroup.remove", 85),
-            ("overlay.remove", 86),
-            ("returned", 86),
+            (launch::SPAWN, 10),
+            (launch::CGROUP_CREATE, 30),
+            (launch::CLONE, 33),
+            (launch::CGROUP_ENTER, 40),
+            (launch::FIRST, 45),
+            (launch::MAIN, 46),
+            (launch::READY, 60),
+            (launch::EXIT, 80),
+            (launch::CGROUP_REMOVE, 85),
+            (launch::OVERLAY_REMOVE, 86),
+            (launch::RETURNED, 86),
         ];
-        let mut sample = Sample { stamps: stamps.map(at).into(), ..Sample::default() };
+        let mut sample = Sample::default().with(stamps.map(|(name, nanos)| (name, Stamp(nanos))));
         let of = |sample: &Sample, name: &str| piece(sample, name).map(|seconds| (seconds * 1e9).round());
         assert_eq!(of(&sample, "cgroup"), Some(20.0 + 7.0 + 5.0));
         assert_eq!(["clone", "exec"].map(|name| of(&sample, name)), [3.0, 5.0 + 1.0].map(Some));
         assert_eq!((of(&sample, "exit"), of(&sample, "uts")), (Some(20.0), None));
         let all: f64 = pieces().filter_map(|(_, name)| of(&sample, name)).sum();
         assert_eq!(Some(all), METRICS[0].value(&sample).map(|seconds| (seconds * 1e9).round()));
-        sample.stamps.retain(|(name, _)| name != "clone");
+        sample.forget(launch::CLONE);
         assert_eq!(of(&sample, "exec"), None, "the clock was not read between its pieces");
     }
 
@@ -315,17 +317,15 @@ mod tests {
 
     #[test]
     fn the_probes_own_work_is_no_part_of_the_price() {
-        let at = |name: &'static str, nanos| (name.into(), Stamp(nanos));
-        let stamps =
-            vec![at("spawn", 10), at("first", 20), at("main", 30), at("ready", 70), at("returned", 100)];
-        let launch = Sample { stamps, ..Sample::default() };
-        assert!((METRICS[0].value(&launch).unwrap() - 50e-9).abs() < 1e-15);
-        let call = Sample {
-            stamps: vec![at("began", 5), at("made", 9), at("undo", 10), at("undone", 12), at("gone", 20)],
-            ..Sample::default()
+        let of = |stamps: [(StampName, u64); 5]| {
+            Sample::default().with(stamps.map(|(name, nanos)| (name, Stamp(nanos))))
         };
+        let [spawn, first, main] = [(launch::SPAWN, 10), (launch::FIRST, 20), (launch::MAIN, 30)];
+        let launched = of([spawn, first, main, (launch::READY, 70), (launch::RETURNED, 100)]);
+        assert!((METRICS[0].value(&launched).unwrap() - 50e-9).abs() < 1e-15);
+        let call = of([(BEGAN, 5), (MADE, 9), (UNDO, 10), (UNDONE, 12), (launch::GONE, 20)]);
         assert!((METRICS[0].value(&call).unwrap() - 4e-9).abs() < 1e-15);
         assert!((METRICS[1].value(&call).unwrap() - 2e-9).abs() < 1e-15);
-        assert_eq!(METRICS[1].value(&launch), None);
+        assert_eq!(METRICS[1].value(&launched), None);
     }
 }

@@ -6,10 +6,12 @@
 
 pub mod tables;
 
+use super::command::names::{FORKED, SERVING};
 use super::command::ready::Ready;
 use super::command::{CMD, GIVEN, MODE, UNKNOWN, cost, refused};
 use super::question::{Event, Experiment, Metric};
 use super::setting::SettingKey;
+use crate::launch::names::SPAWN;
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::units::Unit;
@@ -20,15 +22,15 @@ pub const NAME: &str = "service";
 const MATTERS: Margin = Margin::fixed(1e-3, 0.03);
 
 static METRICS: [Metric; 3] = [
-    Metric::span("ready", "spawn", "serving").of(Unit::Seconds, MATTERS).meaning(
+    Metric::span("ready", SPAWN, SERVING).of(Unit::Seconds, MATTERS).meaning(
         "from right before the system call that starts the container, or the entry into one, until the service is ready: \
          dunnage has read its line, or a connection to its port succeeded inside; stopping and removing come later",
     ),
-    Metric::span("start", "spawn", "forked").of(Unit::Seconds, MATTERS).context().meaning(
+    Metric::span("start", SPAWN, FORKED).of(Unit::Seconds, MATTERS).context().meaning(
         "the part of it until right before the probe inside forks the service: the container's start, and some tenths of \
          a millisecond of the probe's own work",
     ),
-    Metric::span("beyond_start", "forked", "serving").of(Unit::Seconds, MATTERS).context().meaning(
+    Metric::span("beyond_start", FORKED, SERVING).of(Unit::Seconds, MATTERS).context().meaning(
         "the rest of it: the service's own start as a process until it is ready; with `log`, also the time until its line \
          reaches dunnage",
     ),

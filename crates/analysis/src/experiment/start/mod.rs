@@ -4,39 +4,44 @@
 pub mod ports;
 pub mod suspects;
 
-use super::question::{Concern, Experiment, Metric, QUIET, Variation, Varied, nanos, probe_work};
+use super::question::{Concern, Experiment, Metric, QUIET, probe_work};
+use super::rounds::{Variation, Varied};
 use super::setting::{Setting, SettingKey};
+use crate::launch::names::{
+    ATTACHED, CLIENT_CPU, CREATED, ENGINE_CPU, FIRST, GONE, MAIN, PORT_HELPERS, READY, REMOVED, RETURNED,
+    SPAWN, STARTED, WAITED,
+};
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::units::{Nanos, Unit};
 
 static METRICS: [Metric; 14] = [
-    Metric::span("returned", "spawn", "returned").meaning(
+    Metric::span("returned", SPAWN, RETURNED).meaning(
         "from right before the system call that starts the command until the kernel reports its end, or, over \
          an API, from right before dunnage connects until it has read the last answer; includes the start, \
          the probe's own work (`probe_work`) and any teardown that the command waits for",
     ),
-    Metric::span("first_instruction", "spawn", "first").meaning(
+    Metric::span("first_instruction", SPAWN, FIRST).meaning(
         "from right before the system call that starts the command to the ELF entry of the probe inside, \
          before any part of libc runs",
     ),
-    Metric::span("gone", "spawn", "gone").meaning(
+    Metric::span("gone", SPAWN, GONE).meaning(
         "from right before the system call that starts the command until the last process, mount and \
          cgroup of this container is gone; equal to `returned` if nothing is left when the command has returned",
     ),
-    Metric::named("client_cpu", nanos, "client_cpu").context().meaning(
+    Metric::nanos("client_cpu", CLIENT_CPU).context().meaning(
         "CPU time of the command and all its descendants, including the container's processes unless a daemon \
          starts them; nanoseconds from the scheduler, until nothing is left; where dunnage itself is the client \
          (`floor`, engines over their API), that of dunnage's own thread until the command's end",
     ),
-    Metric::named("engine_cpu", nanos, "engine_cpu").context().meaning(
+    Metric::nanos("engine_cpu", ENGINE_CPU).context().meaning(
         "CPU time of the engine's daemons and of every process that they started, over the same \
          interval; zero for a subject without a daemon",
     ),
-    Metric::span("teardown", "ready", "gone")
+    Metric::span("teardown", READY, GONE)
         .context()
         .meaning("from the moment when the probe's message is ready until nothing of the container is left"),
-    Metric::span("libc_start", "first", "main").context().meaning(
+    Metric::span("libc_start", FIRST, MAIN).context().meaning(
         "only with `libc=yes`: from the ELF entry to `main` inside the probe, which is libc's own start \
          with its page faults; libc never starts otherwise",
     ),
@@ -44,30 +49,30 @@ static METRICS: [Metric; 14] = [
         "from the ELF entry, or from `main` if libc starts, until the probe's message is ready: reading the \
          treatment back; part of `returned` and `gone`; for `bare` with an image, also entering the image's root",
     ),
-    Metric::by("port_helpers", |sample| sample.counter("port_helpers").map(|count| count as f64))
+    Metric::counted("port_helpers", PORT_HELPERS, 1.0)
         .of(Unit::Count, Margin::fixed(0.0, 0.0))
         .context()
         .meaning(
             "processes that the engine starts only to forward published ports, such as proxies; only \
              where there are any",
         ),
-    Metric::span("create_request", "spawn", "created").context().meaning(
+    Metric::span("create_request", SPAWN, CREATED).context().meaning(
         "only over an engine's API: the request that creates the container, from right before dunnage \
          connects until it has read the answer",
     ),
-    Metric::span("attach_request", "created", "attached").context().meaning(
+    Metric::span("attach_request", CREATED, ATTACHED).context().meaning(
         "only over an API: from the end of `create_request` until a second connection has become the \
          stream of the container's output",
     ),
-    Metric::span("start_request", "attached", "started").context().meaning(
+    Metric::span("start_request", ATTACHED, STARTED).context().meaning(
         "only over an API: from the end of `attach_request` until the request that starts the container \
          is answered; the first instruction inside may come earlier",
     ),
-    Metric::span("wait_request", "started", "waited").context().meaning(
+    Metric::span("wait_request", STARTED, WAITED).context().meaning(
         "only over an API: from the end of `start_request` until the engine answers that the container \
          no longer runs",
     ),
-    Metric::span("remove_request", "waited", "removed").context().meaning(
+    Metric::span("remove_request", WAITED, REMOVED).context().meaning(
         "only over an API: from the end of `wait_request` until the request that removes the container \
          is answered; missing with `rm=false`, where the removal is not timed",
     ),

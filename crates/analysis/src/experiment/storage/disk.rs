@@ -7,15 +7,34 @@
 
 use super::class::{Class, Seen};
 use super::{AROUND, is_size, of_a_gigabyte};
-use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
+use crate::experiment::question::{Event, Experiment, Metric, Scope, nanos};
+use crate::experiment::rounds::{Variation, Varied};
 use crate::experiment::setting::{Controlled, Setting, SettingKey, fits};
+use crate::names::{Counter, names};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::subject::spec::parse_size;
 use crate::units::{Better, Nanos, Unit};
+use names::{
+    APPEND, APPEND_BYTES, APPEND_DEVICE_BYTES, APPENDED, CEILING_BYTES, CEILING_TOOK, DEVICE_BYTES, FLUSHES,
+    OTHERS_BYTES, RANDOM_READ, RANDOM_WRITE_TOOK, RANDOM_WRITES, READ_AGAIN_TOOK, READ_BYTES, READ_TOOK,
+    WRITE_BYTES, WRITE_CPU, WRITE_TOOK,
+};
 
 pub mod tables;
+
+names! {
+    [crate::experiment::storage::names]
+    Counter {
+        WRITE_TOOK = "write_took", WRITE_CPU = "write_cpu", WRITE_BYTES = "write_bytes", READ_TOOK = "read_took",
+        READ_AGAIN_TOOK = "read_again_took", READ_BYTES = "read_bytes", APPENDED = "appends",
+        APPEND_BYTES = "append_bytes", APPEND_DEVICE_BYTES = "append_device_bytes", FLUSHES = "flushes",
+        RANDOM_WRITES = "random_writes", RANDOM_WRITE_TOOK = "random_write_took", CEILING_TOOK = "ceiling_took",
+        CEILING_BYTES = "ceiling_bytes",
+    }
+    Spread { APPEND = "append", RANDOM_READ = "random_read", }
+}
 
 /// Its name.
 pub const NAME: &str = "disk";
@@ -62,13 +81,13 @@ const fn share(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric
 }
 
 /// A counter of bytes as a share of those that were written.
-fn of_written(sample: &Sample, counter: &str) -> Option<f64> {
-    let written = sample.counter("write_bytes").filter(|bytes| *bytes > 0)?;
+fn of_written(sample: &Sample, counter: Counter) -> Option<f64> {
+    let written = sample.counter(WRITE_BYTES).filter(|bytes| *bytes > 0)?;
     Some(sample.counter(counter)? as f64 / written as f64)
 }
 
 /// The mean time of each of these.
-fn each(sample: &Sample, took: &str, count: &str) -> Option<f64> {
+fn each(sample: &Sample, took: Counter, count: Counter) -> Option<f64> {
     Some(nanos(sample, took)? / sample.counter(count).filter(|count| *count > 0)? as f64)
 }
 
@@ -77,57 +96,57 @@ fn inverse(seconds: Option<f64>) -> Option<f64> {
 }
 
 static METRICS: [Metric; 16] = [
-    gigabyte("write_gb", |sample| of_a_gigabyte(sample, "write_took", "write_bytes")).meaning(
+    gigabyte("write_gb", |sample| of_a_gigabyte(sample, WRITE_TOOK, WRITE_BYTES)).meaning(
         "the time of a gigabyte that is written to new files from their first byte on, with the sync of each file where the setting \
          has one",
     ),
-    gigabyte("read_gb", |sample| of_a_gigabyte(sample, "read_took", "read_bytes")).meaning(
+    gigabyte("read_gb", |sample| of_a_gigabyte(sample, READ_TOOK, READ_BYTES)).meaning(
         "the time of a gigabyte that is read from the same files, none of which is in the page cache then",
     ),
-    small("fsync", |sample| sample.quantile("append", 0.5)).meaning(
+    small("fsync", |sample| sample.quantile(APPEND, 0.5)).meaning(
         "the median time to append 4 KiB to a file and to sync it (`fdatasync`)",
     ),
-    small("random_read", |sample| sample.quantile("random_read", 0.5)).meaning(
+    small("random_read", |sample| sample.quantile(RANDOM_READ, 0.5)).meaning(
         "the median time to read 4 KiB at a random place of a file that is not in the page cache",
     ),
-    small("random_write", |sample| each(sample, "random_write_took", "random_writes")).meaning(
+    small("random_write", |sample| each(sample, RANDOM_WRITE_TOOK, RANDOM_WRITES)).meaning(
         "the time to write 4 KiB at a random place of a file, on average, with one sync of all of them at the end where the setting \
          has one",
     ),
-    Metric::tail("fsync_p99", "append", 0.99)
+    Metric::tail("fsync_p99", APPEND, 0.99)
         .of(Unit::Seconds, SMALL_MARGIN)
         .meaning("as `fsync`, the 99th percentile over all rounds"),
-    Metric::tail("random_read_p99", "random_read", 0.99)
+    Metric::tail("random_read_p99", RANDOM_READ, 0.99)
         .of(Unit::Seconds, SMALL_MARGIN)
         .meaning("as `random_read`, the 99th percentile over all rounds"),
-    gigabyte("read_gb_again", |sample| of_a_gigabyte(sample, "read_again_took", "read_bytes"))
+    gigabyte("read_gb_again", |sample| of_a_gigabyte(sample, READ_AGAIN_TOOK, READ_BYTES))
         .context()
         .meaning("as `read_gb`, when the files are in the page cache"),
-    rate("write_rate", |sample| inverse(of_a_gigabyte(sample, "write_took", "write_bytes")))
+    rate("write_rate", |sample| inverse(of_a_gigabyte(sample, WRITE_TOOK, WRITE_BYTES)))
         .meaning("bytes written in a second"),
-    rate("read_rate", |sample| inverse(of_a_gigabyte(sample, "read_took", "read_bytes")))
+    rate("read_rate", |sample| inverse(of_a_gigabyte(sample, READ_TOOK, READ_BYTES)))
         .meaning("bytes read in a second from the device"),
-    gigabyte("write_cpu", |sample| of_a_gigabyte(sample, "write_cpu", "write_bytes"))
+    gigabyte("write_cpu", |sample| of_a_gigabyte(sample, WRITE_CPU, WRITE_BYTES))
         .context()
         .meaning("CPU time of the writing process for each gigabyte; not that of the kernel's threads or of a filesystem's process"),
-    share("device_share", |sample| of_written(sample, "device_bytes"))
+    share("device_share", |sample| of_written(sample, DEVICE_BYTES))
         .meaning("bytes that arrived at the device while the files were written, as a share of theirs"),
-    share("others_share", |sample| of_written(sample, "others_bytes")).meaning(
+    share("others_share", |sample| of_written(sample, OTHERS_BYTES)).meaning(
         "bytes that others would have written to the device in the same time, if they went on as right before, likewise",
     ),
     Metric::by("flushes", |sample| {
-        Some(sample.counter("flushes")? as f64 / sample.counter("appends").filter(|count| *count > 0)? as f64)
+        Some(sample.counter(FLUSHES)? as f64 / sample.counter(APPENDED).filter(|count| *count > 0)? as f64)
     })
     .of(Unit::Ratio, Margin::fixed(0.1, 0.0))
     .with(Better::Neither)
     .context()
     .meaning("flushes of the device's own cache for each synced append; 0 where the device has none to flush"),
     share("append_share", |sample| {
-        let written = sample.counter("append_bytes").filter(|bytes| *bytes > 0)?;
-        Some(sample.counter("append_device_bytes")? as f64 / written as f64)
+        let written = sample.counter(APPEND_BYTES).filter(|bytes| *bytes > 0)?;
+        Some(sample.counter(APPEND_DEVICE_BYTES)? as f64 / written as f64)
     })
     .meaning("bytes that arrived at the device during the synced appends, as a share of theirs"),
-    rate("ceiling", |sample| inverse(of_a_gigabyte(sample, "ceiling_took", "ceiling_bytes"))).meaning(
+    rate("ceiling", |sample| inverse(of_a_gigabyte(sample, CEILING_TOOK, CEILING_BYTES))).meaning(
         "only for `bare`: what the device takes with 16 writes of 1 MiB on their way at a time, past the page cache",
     ),
 ];
@@ -192,8 +211,8 @@ pub fn class(setting: &Setting, sample: &Sample, facts: &[(String, String)]) -> 
         sync: sync(setting),
         is_volatile: fact("durability") == Some("volatile"),
         device: fact("device"),
-        arrived: of_written(sample, "device_bytes"),
-        others: of_written(sample, "others_bytes"),
+        arrived: of_written(sample, DEVICE_BYTES),
+        others: of_written(sample, OTHERS_BYTES),
     })
 }
 

@@ -7,16 +7,34 @@
 
 use super::class::{Class, Seen};
 use super::{AROUND, is_size};
-use crate::experiment::question::{Event, Experiment, Metric, Scope, Variation, Varied, nanos};
+use crate::experiment::question::{Event, Experiment, Metric, Scope};
+use crate::experiment::rounds::{Variation, Varied};
 use crate::experiment::setting::{Setting, SettingKey, fits};
+use crate::names::{Counter, names};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::subject::spec::parse_size;
 use crate::units::{Better, Nanos, Unit};
+use names::{
+    APPEND, BYTES, CHMOD, CHOWN, COPIED_BYTES, DELETE, DEVICE_BYTES, MODIFY, MODIFY_1, MODIFY_4, MODIFY_25,
+    MODIFY_MANY, MODIFY_SMALL, NEW, OPEN, OPEN_AGAIN, OTHERS_BYTES, READ, READ_AGAIN, RENAME, TRUNCATE,
+};
 
 mod answers;
 pub mod tables;
+
+names! {
+    [crate::experiment::storage::names]
+    Counter {
+        BYTES = "size", COPIED_BYTES = "copied_bytes", MODIFY = "modify", MODIFY_MANY = "modify_many",
+        MODIFY_1 = "modify_1", MODIFY_4 = "modify_4", MODIFY_25 = "modify_25", NEW = "new", READ = "read",
+        READ_AGAIN = "read_again", CHMOD = "chmod", CHOWN = "chown", APPEND = "append", TRUNCATE = "truncate",
+        RENAME = "rename", DELETE = "delete",
+    }
+    Spread { OPEN = "open", OPEN_AGAIN = "open_again", MODIFY_SMALL = "modify_small", }
+    Fact { METACOPY = "metacopy", }
+}
 
 /// Its name.
 pub const NAME: &str = "layers";
@@ -44,70 +62,70 @@ pub const CHANGED: u64 = 30;
 /// Bytes of a small file, and of what is appended.
 pub const SMALL_BYTES: u64 = 4096;
 /// Shares of the size, in percent, with the metric of such a file's change; the largest are `modify_many` and `modify`.
-pub const LINE: [(u64, &str); 3] = [(1, "modify_1"), (4, "modify_4"), (25, "modify_25")];
+pub const LINE: [(u64, Counter); 3] = [(1, MODIFY_1), (4, MODIFY_4), (25, MODIFY_25)];
 
 /// A file of the size: tenths of a second.
 const LARGE: Margin = Margin::fixed(1e-3, 0.05);
 /// Bytes from a device, in any layer.
-const READ: Margin = Margin::fixed(1e-3, 0.03);
+const READING: Margin = Margin::fixed(1e-3, 0.03);
 /// A single call, without waiting for a device.
 const CALL: Margin = Margin::fixed(1e-6, 0.05);
 
-const fn timed(name: &'static str, counter: &'static str, margin: Margin) -> Metric {
-    Metric::named(name, nanos, counter).of(Unit::Seconds, margin)
+const fn timed(counter: Counter, margin: Margin) -> Metric {
+    Metric::nanos(counter.text(), counter).of(Unit::Seconds, margin)
 }
 
 const fn share(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
     Metric::by(name, derive).of(Unit::Share, Margin::fixed(0.01, 0.0)).with(Better::Neither).context()
 }
 
-fn part(sample: &Sample, counter: &str, of: &str) -> Option<f64> {
+fn part(sample: &Sample, counter: Counter, of: Counter) -> Option<f64> {
     let whole = sample.counter(of).filter(|bytes| *bytes > 0)?;
     Some(sample.counter(counter)? as f64 / whole as f64)
 }
 
 static METRICS: [Metric; 21] = [
-    timed("modify", "modify", LARGE).meaning(
+    timed(MODIFY, LARGE).meaning(
         "the time to change one byte of a file of the size that is not in the page cache: open it for reading and writing, write, \
          sync",
     ),
-    timed("modify_many", "modify_many", LARGE)
+    timed(MODIFY_MANY, LARGE)
         .meaning("as `modify`, of ten files of a tenth of the size, one after the other"),
-    Metric::by("modify_small", |sample| sample.quantile("modify_small", 0.5))
+    Metric::by("modify_small", |sample| sample.quantile(MODIFY_SMALL, 0.5))
         .of(Unit::Seconds, Margin::fixed(20e-6, 0.05))
         .meaning("as `modify`, of a file of 4 KiB that is in the page cache: the median of thirty"),
-    timed("new", "new", LARGE).meaning("the time to write a new file of the size and to sync it"),
-    timed("read", "read", READ).meaning("the time to read a file of the size that is not in the page cache"),
-    Metric::by("open", |sample| sample.quantile("open", 0.5)).of(Unit::Seconds, CALL).meaning(
+    timed(NEW, LARGE).meaning("the time to write a new file of the size and to sync it"),
+    timed(READ, READING).meaning("the time to read a file of the size that is not in the page cache"),
+    Metric::by("open", |sample| sample.quantile(OPEN, 0.5)).of(Unit::Seconds, CALL).meaning(
         "the median time to open and close a file for the first time in a container, of a thousand in one directory",
     ),
-    timed("chmod", "chmod", Margin::fixed(100e-6, 0.05))
+    timed(CHMOD, Margin::fixed(100e-6, 0.05))
         .meaning("the time to change the mode of a file of a tenth of the size"),
-    timed("chown", "chown", LARGE).context().meaning("as `chmod`, to change its group"),
-    timed("append", "append", LARGE)
+    timed(CHOWN, LARGE).context().meaning("as `chmod`, to change its group"),
+    timed(APPEND, LARGE)
         .context()
         .meaning("the time to append 4 KiB to a file of a tenth of the size, and to sync it"),
-    timed("truncate", "truncate", LARGE)
+    timed(TRUNCATE, LARGE)
         .context()
         .meaning("the time to replace the contents of a file of a tenth of the size by as many bytes, and to sync it"),
-    timed("rename", "rename", LARGE).context().meaning("the time to rename a file of a tenth of the size"),
-    timed("delete", "delete", LARGE).context().meaning("the time to remove a file of a tenth of the size"),
-    timed("read_again", "read_again", READ).context().meaning("as `read`, when the file is in the page cache"),
-    Metric::by("open_again", |sample| sample.quantile("open_again", 0.5))
+    timed(RENAME, LARGE).context().meaning("the time to rename a file of a tenth of the size"),
+    timed(DELETE, LARGE).context().meaning("the time to remove a file of a tenth of the size"),
+    timed(READ_AGAIN, READING).context().meaning("as `read`, when the file is in the page cache"),
+    Metric::by("open_again", |sample| sample.quantile(OPEN_AGAIN, 0.5))
         .of(Unit::Seconds, CALL)
         .context()
         .meaning("as `open`, for the second time"),
-    Metric::tail("open_p99", "open", 0.99)
+    Metric::tail("open_p99", OPEN, 0.99)
         .of(Unit::Seconds, CALL)
         .meaning("as `open`, the 99th percentile over all rounds"),
-    timed("modify_1", "modify_1", LARGE).context().meaning("as `modify`, of a file of 1 % of the size"),
-    timed("modify_4", "modify_4", LARGE).context().meaning("as `modify`, of a file of 4 % of the size"),
-    timed("modify_25", "modify_25", LARGE).context().meaning("as `modify`, of a file of 25 % of the size"),
-    share("copied", |sample| part(sample, "copied_bytes", "size"))
+    timed(MODIFY_1, LARGE).context().meaning("as `modify`, of a file of 1 % of the size"),
+    timed(MODIFY_4, LARGE).context().meaning("as `modify`, of a file of 4 % of the size"),
+    timed(MODIFY_25, LARGE).context().meaning("as `modify`, of a file of 25 % of the size"),
+    share("copied", |sample| part(sample, COPIED_BYTES, BYTES))
         .meaning("bytes that arrived at the device during `modify`, as a share of the file's"),
-    share("device_share", |sample| part(sample, "device_bytes", "size"))
+    share("device_share", |sample| part(sample, DEVICE_BYTES, BYTES))
         .meaning("bytes that arrived at the device during `new`, as a share of the file's"),
-    share("others_share", |sample| part(sample, "others_bytes", "size")).meaning(
+    share("others_share", |sample| part(sample, OTHERS_BYTES, BYTES)).meaning(
         "bytes that others would have written to the device in the time of `new`, if they went on as right before, likewise",
     ),
 ];
@@ -150,8 +168,8 @@ fn class(sample: &Sample, facts: &[(String, String)]) -> Class {
         sync: "synced",
         is_volatile: fact("durability") == Some("volatile"),
         device: fact("device"),
-        arrived: part(sample, "device_bytes", "size"),
-        others: part(sample, "others_bytes", "size"),
+        arrived: part(sample, DEVICE_BYTES, BYTES),
+        others: part(sample, OTHERS_BYTES, BYTES),
     })
 }
 

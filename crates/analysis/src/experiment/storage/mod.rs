@@ -8,9 +8,17 @@ pub mod owners;
 pub mod suspects;
 
 use super::setting::fits;
+use crate::names::{Counter, names};
 use crate::outcome::Sample;
 use crate::subject::spec::parse_size;
 use crate::units::Nanos;
+
+names! {
+    Counter { DEVICE_BYTES = "device_bytes", OTHERS_BYTES = "others_bytes", }
+    Fact {
+        MOUNT = "mount", FILESYSTEM = "filesystem", DEVICE = "device", DURABILITY = "durability", BACKING = "backing",
+    }
+}
 
 /// A gigabyte, as rates count it.
 const GB: f64 = 1e9;
@@ -25,7 +33,7 @@ fn is_size(value: &str) -> Result<(), String> {
 const BOUNDS: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 30;
 
 /// Seconds of a gigabyte: this counter of nanoseconds for the bytes in that one.
-fn of_a_gigabyte(sample: &Sample, took: &str, bytes: &str) -> Option<f64> {
+fn of_a_gigabyte(sample: &Sample, took: Counter, bytes: Counter) -> Option<f64> {
     let moved = sample.counter(bytes).filter(|bytes| *bytes > 0)?;
     Some(super::question::nanos(sample, took)? / moved as f64 * GB)
 }

@@ -5,14 +5,25 @@
 //! used before.
 
 use super::AROUND;
-use crate::experiment::question::{Event, Experiment, Metric, QUIET, Scope, Variation, Varied, nanos};
+use crate::experiment::question::{Event, Experiment, Metric, QUIET, Scope, nanos};
+use crate::experiment::rounds::{Variation, Varied};
 use crate::experiment::setting::{Setting, SettingKey, fits};
+use crate::names::{Counter, names};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::units::{Better, Nanos, Unit};
+use names::{FIRST_TOOK, IMAGE_TOOK, MADE_BYTES, MADE_FILES, REMOVAL_TOOK, SECOND_TOOK, THIRD_TOOK};
 
 pub mod tables;
+
+names! {
+    Counter {
+        IMAGE_TOOK = "image_took", FIRST_TOOK = "first_took", SECOND_TOOK = "second_took", THIRD_TOOK = "third_took",
+        REMOVAL_TOOK = "removal_took", MADE_FILES = "made_files", MADE_BYTES = "made_bytes",
+    }
+    Fact { OWNERS = "owners", }
+}
 
 /// Its name.
 pub const NAME: &str = "owners";
@@ -21,8 +32,6 @@ pub const NAME: &str = "owners";
 pub const LAYERS: u64 = 4;
 /// Bytes of a file.
 pub const SIZE: u64 = 1024;
-/// The fact that says how files came to their owners.
-pub const FACT: &str = "owners";
 
 const FILES: &str = "10000";
 const QUICK: &str = "1000";
@@ -38,33 +47,33 @@ const fn time(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric 
 }
 
 fn later(sample: &Sample) -> Option<f64> {
-    Some((nanos(sample, "second_took")? + nanos(sample, "third_took")?) / 2.0)
+    Some((nanos(sample, SECOND_TOOK)? + nanos(sample, THIRD_TOOK)?) / 2.0)
 }
 
-fn count(sample: &Sample, counter: &str) -> Option<f64> {
+fn count(sample: &Sample, counter: Counter) -> Option<f64> {
     sample.counter(counter).map(|count| count as f64)
 }
 
 static METRICS: [Metric; 7] = [
-    time("first", |sample| nanos(sample, "first_took")).meaning(
+    time("first", |sample| nanos(sample, FIRST_TOOK)).meaning(
         "from the command that makes the first container on a new image until the program inside is ready to work",
     ),
     time("later", later).meaning("the same for a second and a third container on this image, on average"),
-    time("added", |sample| Some(nanos(sample, "first_took")? - later(sample)?))
+    time("added", |sample| Some(nanos(sample, FIRST_TOOK)? - later(sample)?))
         .context()
         .meaning("by how much the first container takes longer than the later ones"),
-    time("removal", |sample| nanos(sample, "removal_took"))
+    time("removal", |sample| nanos(sample, REMOVAL_TOOK))
         .context()
         .meaning("to end the first container and to remove it"),
-    time("image", |sample| nanos(sample, "image_took"))
+    time("image", |sample| nanos(sample, IMAGE_TOOK))
         .context()
         .meaning("to write the image and to have it loaded; an engine whose users are all mapped in the same way gives the files to their users here"),
-    Metric::by("made_files", |sample| count(sample, "made_files"))
+    Metric::by("made_files", |sample| count(sample, MADE_FILES))
         .of(Unit::Count, Margin::fixed(10.0, 0.05))
         .with(Better::Neither)
         .context()
         .meaning("files and directories that the filesystem has more when the first container is ready, others' included"),
-    Metric::by("made_bytes", |sample| count(sample, "made_bytes"))
+    Metric::by("made_bytes", |sample| count(sample, MADE_BYTES))
         .of(Unit::Bytes, Margin::fixed(1e6, 0.05))
         .with(Better::Neither)
         .context()

@@ -67,7 +67,7 @@ pub fn asked(view: &View<'_>, experiment: &str) -> Vec<usize> {
     let is_asked = |finding: &Finding| {
         let (own, other) = (&plan.cells[finding.cell], &plan.cells[finding.against]);
         own.experiment == experiment
-            && finding.metric < CALLS
+            && finding.metric < CALLS.len()
             && plan.baseline_of(experiment) == other.subject
             && plan.is_original(own.subject)
     };

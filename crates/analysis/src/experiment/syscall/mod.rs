@@ -9,10 +9,11 @@ mod cause;
 pub mod suspects;
 pub mod tables;
 
-use super::fixed_work;
-use super::question::{Concern, Event, Experiment, Metric, Scope, Variation, Varied};
+use super::fixed_work::{self, FIXED};
+use super::question::{Concern, Event, Experiment, Metric, Scope};
+use super::rounds::{Variation, Varied};
 use super::setting::{Setting, SettingKey, fits};
-use crate::outcome::Sample;
+use crate::names::{Counter, Name, names};
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::subject::spec::parse_duration;
@@ -20,8 +21,6 @@ use crate::units::{Nanos, Unit};
 
 /// Its name, and the name of the probe's work.
 pub const NAME: &str = "syscall";
-/// The only call that creates a process.
-const FORK_EXEC_WAIT: &str = "fork_exec_wait";
 /// The minimum number of batches of each call.
 pub const LEAST_BATCHES: usize = 100;
 
@@ -29,52 +28,90 @@ pub const LEAST_BATCHES: usize = 100;
 /// and can come from a different layout of the program in memory.
 const MARGIN: Margin = Margin::fixed(3e-9, 0.03);
 
-const fn call(name: &'static str) -> Metric {
-    Metric::named(name, seconds, name).of(Unit::Seconds, MARGIN)
+/// The names of a call's counters; the first is also its own and that of its metric.
+#[derive(Debug, Clone, Copy)]
+pub struct CallNames {
+    /// Picoseconds of one call.
+    pub time: Counter,
+    /// Calls that were made.
+    pub calls: Counter,
+    /// Their batches.
+    pub batches: Counter,
+    /// The error number of one that failed.
+    pub error: Counter,
 }
 
-fn seconds(sample: &Sample, call: &str) -> Option<f64> {
-    Some(sample.counter(call)? as f64 * 1e-12)
+macro_rules! calls {
+    ($($call:literal)*) => {
+        [$(CallNames {
+            time: Name::declared($call),
+            calls: Name::declared(concat!($call, ".calls")),
+            batches: Name::declared(concat!($call, ".batches")),
+            error: Name::declared(concat!($call, ".errno")),
+        }),*]
+    };
 }
 
-/// How many of the metrics are single calls; the others are of many in a row.
-pub const CALLS: usize = 12;
+/// The single calls, in the order of their metrics.
+pub const CALLS: [CallNames; 12] = calls![
+    "getppid" "getpid" "clock_vdso" "clock_gettime" "read_zero" "write_null" "open_close" "stat" "futex_wake"
+    "mmap_munmap" "pipe_round_trip" "fork_exec_wait"
+];
+
+/// The only call that creates a process.
+const FORK_EXEC_WAIT: CallNames = CALLS[CALLS.len() - 1];
+
+names! {
+    Counter { CPU_BOUND = "cpu", }
+    Fact {
+        VDSO = "vdso", STORE_BYPASS = "store_bypass", INDIRECT_BRANCH = "indirect_branch",
+        SECCOMP_FILTERS = "seccomp_filters",
+    }
+}
+
+/// Those of calls, as they are recorded.
+pub(super) fn recorded() -> impl Iterator<Item = &'static str> {
+    CALLS.iter().flat_map(|own| [own.time, own.calls, own.batches, own.error]).map(Name::text)
+}
+
+const fn call(at: usize) -> Metric {
+    Metric::counted(CALLS[at].time.text(), CALLS[at].time, 1e12).of(Unit::Seconds, MARGIN)
+}
+
 /// The time of one call of the fixed work, for the prediction.
 const FIXED_CALL: Nanos = Nanos(150);
-/// The probe's name for it.
-const FIXED: &str = "fixed";
 
 /// One for each call, and those of the fixed work.
 pub static METRICS: [Metric; 16] = [
-    call("getppid").meaning(
+    call(0).meaning(
         "one `getppid` by the `syscall` instruction: entering and leaving the kernel, the filters' work, \
          and the lookup of a process id in the caller's PID namespace",
     ),
-    call("getpid")
+    call(1)
         .meaning("one `getpid` by the `syscall` instruction: like `getppid`, with the caller's own process id"),
-    call("clock_vdso").meaning(
+    call(2).meaning(
         "one `clock_gettime(CLOCK_MONOTONIC)` of libc, answered by the kernel's vDSO inside the program if the \
          clock source is readable there; it then makes no system call, so no filter sees it",
     ),
-    call("clock_gettime").meaning("one `clock_gettime(CLOCK_MONOTONIC)` by the `syscall` instruction"),
-    call("read_zero").meaning("one `read` of 1 byte from an open /dev/zero"),
-    call("write_null").meaning("one `write` of 1 byte to an open /dev/null"),
-    call("open_close").meaning(
+    call(3).meaning("one `clock_gettime(CLOCK_MONOTONIC)` by the `syscall` instruction"),
+    call(4).meaning("one `read` of 1 byte from an open /dev/zero"),
+    call(5).meaning("one `write` of 1 byte to an open /dev/null"),
+    call(6).meaning(
         "one `openat` of an empty file in memory (`memfd_create`) by its name in an open /proc/self/fd, \
          and one `close`: two calls, on a file of the same filesystem everywhere; the container's root is \
          not involved",
     ),
-    call("stat").meaning("one `newfstatat` of the same file by the same name, without opening it"),
-    call("futex_wake").meaning("one private `FUTEX_WAKE` of a word with no waiters"),
-    call("mmap_munmap").meaning(
+    call(7).meaning("one `newfstatat` of the same file by the same name, without opening it"),
+    call(8).meaning("one private `FUTEX_WAKE` of a word with no waiters"),
+    call(9).meaning(
         "one `mmap` of one anonymous page, one write to it, one `munmap`: two calls and, between them, a \
          page fault with the page's zeroing and its accounting in the memory cgroup",
     ),
-    call("pipe_round_trip").meaning(
+    call(10).meaning(
         "one byte through a pipe to another process on the same CPU, and one byte back: two writes, \
          two reads and two context switches",
     ),
-    call(FORK_EXEC_WAIT).meaning(
+    call(CALLS.len() - 1).meaning(
         "`clone` without shared memory, `execve` of the probe itself with a task that ends at once, and \
          `wait4` until it has ended; includes the libc start of the static executable and its page faults",
     ),
@@ -82,12 +119,12 @@ pub static METRICS: [Metric; 16] = [
         "2 million `getppid` in a row, from before the first to after the last, including all delays: a CPU limit, \
          others on the CPU. What a user waits for, not the time of one call",
     ),
-    fixed_work::cpu_time("cpu_time", FIXED).meaning("CPU time of the thread during `elapsed`, as the scheduler counts it"),
-    fixed_work::throttled_time("throttled_time", FIXED).meaning(
+    fixed_work::part(Metric::nanos("cpu_time", FIXED.cpu), Unit::Seconds).meaning("CPU time of the thread during `elapsed`, as the scheduler counts it"),
+    fixed_work::part(Metric::nanos("throttled_time", FIXED.throttled_time), Unit::Seconds).meaning(
         "how long a CPU limit held the thread back during `elapsed`, from the `cpu.stat` of its own cgroup; does not \
          apply without a limit",
     ),
-    fixed_work::throttled_periods("throttled_periods", FIXED)
+    fixed_work::part(Metric::counted("throttled_periods", FIXED.throttled, 1.0), Unit::Count)
         .meaning("in how many of the limit's periods the thread was held back (`nr_throttled`)"),
 ];
 
@@ -123,11 +160,11 @@ pub fn takes(setting: &Setting) -> Nanos {
     const BATCH: i64 = 75_000;
     const PROCESS: i64 = 1_000_000;
     let one = |call: &Metric| {
-        let batch = if call.name == FORK_EXEC_WAIT { PROCESS } else { BATCH };
+        let batch = if call.name == FORK_EXEC_WAIT.time.text() { PROCESS } else { BATCH };
         window(setting).max(Nanos(batch * LEAST_BATCHES as i64)) + AROUND
     };
     let fixed = Nanos(FIXED_CALL.0 * i64::from(fixed_of(setting)));
-    METRICS[..CALLS].iter().map(one).fold(fixed, |sum, one| sum + one)
+    METRICS[..CALLS.len()].iter().map(one).fold(fixed, |sum, one| sum + one)
 }
 
 /// The experiment `syscall`.
@@ -173,6 +210,7 @@ pub static SYSCALL: Experiment = Experiment {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::Sample;
 
     #[test]
     fn a_window_is_a_time_that_makes_sense() {
@@ -185,12 +223,10 @@ mod tests {
 
     #[test]
     fn each_metric_is_its_own_counter_in_picoseconds() {
-        for (index, metric) in METRICS[..CALLS].iter().enumerate() {
-            let counters = METRICS[..CALLS]
-                .iter()
-                .enumerate()
-                .map(|(other, one)| (one.name.into(), if other == index { 123_456 } else { 7 }));
-            let sample = Sample { counters: counters.collect(), ..Sample::default() };
+        for (index, metric) in METRICS[..CALLS.len()].iter().enumerate() {
+            let counters = CALLS.iter().enumerate();
+            let counters = counters.map(|(other, one)| (one.time, if other == index { 123_456 } else { 7 }));
+            let sample = Sample::default().with(counters);
             assert_eq!(metric.value(&sample), Some(123_456.0 * 1e-12), "{}", metric.name);
             assert_eq!(metric.value(&Sample::default()), None);
         }

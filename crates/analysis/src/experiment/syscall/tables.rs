@@ -3,6 +3,7 @@
 //! was read inside.
 
 use super::cause::{self, Cause, Found, Tried};
+use super::names::{INDIRECT_BRANCH, SECCOMP_FILTERS, STORE_BYPASS, VDSO};
 use crate::experiment::fixed_work::reason;
 use crate::text::listed;
 use crate::units::{Unit, counted};
@@ -219,18 +220,16 @@ fn fact<'a>(view: &View<'a>, cell: usize, name: &'a str) -> Option<&'a str> {
     view.run.facts(cell, name).next_back()?
 }
 
-const STORE_BYPASS: &str = "store_bypass";
-
 /// The filter's mechanism in older kernels, if it is active.
 fn store_bypass(view: &View<'_>, causes: &[Cause]) -> Option<String> {
     let differs = |cause: &&Cause| {
         let finding = &view.findings[cause.finding];
         let filter = matches!(cause.found, Found::One(index) if cause.tried[index].key == "seccomp");
-        let [own, bare] = [finding.cell, finding.against].map(|cell| fact(view, cell, STORE_BYPASS));
+        let [own, bare] = [finding.cell, finding.against].map(|cell| fact(view, cell, STORE_BYPASS.text()));
         filter && own.is_some() && bare.is_some() && own != bare
     };
     let cause = causes.iter().find(differs)?;
-    let state = fact(view, view.findings[cause.finding].cell, STORE_BYPASS)?;
+    let state = fact(view, view.findings[cause.finding].cell, STORE_BYPASS.text())?;
     Some(format!(
         "with the filter, the kernel treats speculative store bypass as `{state}`, as Linux before 5.16 does for every \
          filtered process; that disappears with seccomp too, not only the filter's instructions"
@@ -241,11 +240,11 @@ fn store_bypass(view: &View<'_>, causes: &[Cause]) -> Option<String> {
 fn conditions(view: &View<'_>) -> Option<ExperimentTable> {
     const FACTS: [(&str, &str); 6] = [
         ("seccomp", "seccomp mode"),
-        ("seccomp_filters", "filters"),
+        (SECCOMP_FILTERS.text(), "filters"),
         ("seccomp_instructions", "instructions"),
-        (STORE_BYPASS, "store bypass"),
-        ("indirect_branch", "indirect branches"),
-        ("vdso", "vDSO"),
+        (STORE_BYPASS.text(), "store bypass"),
+        (INDIRECT_BRANCH.text(), "indirect branches"),
+        (VDSO.text(), "vDSO"),
     ];
     let plan = &view.run.plan;
     let mut subjects: Vec<usize> = Vec::new();

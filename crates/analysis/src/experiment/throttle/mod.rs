@@ -13,14 +13,30 @@ pub mod tables;
 mod tests;
 mod window;
 
-use super::question::{Compared, Concern, Experiment, Metric, Replicates, Scope, Shown, Variation, nanos};
+use super::fixed_work::THREADS;
+use super::question::{Compared, Concern, Experiment, Metric, Replicates, Scope, Shown, nanos};
+use super::rounds::Variation;
 use super::setting::{Setting, SettingKey, fits};
+use crate::names::names;
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::subject::spec::parse_duration;
 use crate::units::{Better, Nanos, Unit};
+use names::{BURSTS_WAITING, EVERY, LATENCY, PERIOD_CPU, QUOTA_PERIOD, SYSTEM, TURNS, USER};
 pub use window::Measured;
+
+names! {
+    [crate::experiment::fixed_work::names]
+    Counter {
+        CPUS = "cpus", ALIGNED = "aligned", WINDOW = "window", USER = "user", SYSTEM = "system", USAGE = "usage",
+        QUOTA = "quota", QUOTA_PERIOD = "quota_period", QUOTA_BURST = "quota_burst", PERIODS = "periods",
+        THROTTLED = "throttled", THROTTLED_TIME = "throttled_time", BURST_PERIODS = "burst_periods",
+        BURST_TIME = "burst_time", LOAD = "load", BUSY = "busy", EVERY = "every", LENGTH = "length", TURNS = "turns",
+        BURSTS_DONE = "bursts_done", BURSTS_WAITING = "bursts_waiting",
+    }
+    Series { LATENCY = "latency", PERIOD_CPU = "period_cpu", }
+}
 
 /// Its name.
 pub const NAME: &str = "throttle";
@@ -87,26 +103,26 @@ static METRICS: [Metric; 16] = [
     context("burst_max", Unit::Seconds, |sample| Measured::of(sample)?.latency(1.0))
         .meaning("the same, the longest"),
     context("bursts_waiting", Unit::Count, |sample| {
-        sample.series("latency").and(sample.counter("bursts_waiting")).map(|count| count as f64)
+        sample.series(LATENCY).and(sample.counter(BURSTS_WAITING)).map(|count| count as f64)
     })
     .meaning(
         "bursts whose intended start had come but which were not finished when the window ended; while they \
          pile up, the latencies of the finished ones only show how long the window was",
     ),
-    context("work", Unit::Count, |sample| Some(sample.counter("turns")? as f64))
+    context("work", Unit::Count, |sample| Some(sample.counter(TURNS)? as f64))
         .meaning("work done in the window, in iterations of a loop of one multiplication and one addition")
         .with(Better::More),
     context("cpu_per_work", Unit::Seconds, |sample| {
-        let turns = sample.counter("turns").filter(|turns| *turns > 0)? as f64;
-        Some((nanos(sample, "user")? + nanos(sample, "system")?) / turns * 1e6)
+        let turns = sample.counter(TURNS).filter(|turns| *turns > 0)? as f64;
+        Some((nanos(sample, USER)? + nanos(sample, SYSTEM)?) / turns * 1e6)
     })
     .meaning(
         "CPU time per million of these iterations by the process's own account: it shows whether throttling \
          itself costs CPU time",
     ),
-    context("user", Unit::Seconds, |sample| nanos(sample, "user"))
+    context("user", Unit::Seconds, |sample| nanos(sample, USER))
         .meaning("CPU time of the process in user mode between the ends of the window (getrusage)"),
-    context("system", Unit::Seconds, |sample| nanos(sample, "system")).meaning("the same in kernel mode"),
+    context("system", Unit::Seconds, |sample| nanos(sample, SYSTEM)).meaning("the same in kernel mode"),
     context("usage_off", Unit::Share, |sample| {
         let measured = Measured::of(sample)?;
         distance(measured.usage_share().or(Some(measured.own_share())), Some(measured.ideal_share()))
@@ -232,24 +248,24 @@ pub static THROTTLE: Experiment = Experiment {
     keeps_samples: true,
     replicates: &[
         Replicates {
-            series: "latency",
+            series: LATENCY,
             what: "latency of each burst",
             unit: Unit::Seconds,
             divisor: 1e9,
             along: "intended start",
             // With several threads, the bursts of each are not distinguished.
             every: |sample| {
-                nanos(sample, "every").filter(|every| *every > 0.0 && sample.counter("threads") == Some(1))
+                nanos(sample, EVERY).filter(|every| *every > 0.0 && sample.counter(THREADS) == Some(1))
             },
             shown: Shown::Waits,
         },
         Replicates {
-            series: "period_cpu",
+            series: PERIOD_CPU,
             what: "CPU time in each period",
             unit: Unit::Seconds,
             divisor: 1e9,
             along: "time",
-            every: |sample| Some(Nanos(sample.counter("quota_period").unwrap_or(USUAL_PERIOD)).seconds()),
+            every: |sample| Some(Nanos(sample.counter(QUOTA_PERIOD).unwrap_or(USUAL_PERIOD)).seconds()),
             shown: Shown::Parts,
         },
     ],
@@ -330,23 +346,19 @@ mod settings {
     #[test]
     fn without_a_quota_nothing_is_said_of_throttling() {
         let counters = [
-            ("load", 1),
-            ("busy", 50_000_000),
-            ("every", 100_000_000),
-            ("length", 2_000_000_000),
-            ("threads", 1),
-            ("cpus", 2),
-            ("window", 2_000_000_000),
-            ("user", 990_000_000),
-            ("system", 10_000_000),
-            ("turns", 1_000_000),
-            ("bursts_waiting", 0),
+            (names::LOAD, 1),
+            (names::BUSY, 50_000_000),
+            (EVERY, 100_000_000),
+            (names::LENGTH, 2_000_000_000),
+            (THREADS, 1),
+            (names::CPUS, 2),
+            (names::WINDOW, 2_000_000_000),
+            (USER, 990_000_000),
+            (SYSTEM, 10_000_000),
+            (TURNS, 1_000_000),
+            (BURSTS_WAITING, 0),
         ];
-        let sample = Sample {
-            counters: counters.iter().map(|(name, value)| ((*name).into(), *value)).collect(),
-            series: vec![("latency".into(), vec![50_000_000; 20])],
-            ..Sample::default()
-        };
+        let sample = Sample::default().with(counters).with([(LATENCY, vec![50_000_000; 20])]);
         let values: Vec<_> = METRICS.iter().map(|metric| (metric.name, metric.value(&sample))).collect();
         let of = |name: &str| values.iter().find(|(own, _)| *own == name).unwrap().1;
         assert_eq!((of("usage"), of("window"), of("usage_off")), (None, Some(2.0), Some(0.0)));

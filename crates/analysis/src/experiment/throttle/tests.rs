@@ -121,34 +121,35 @@ fn a_tail_is_of_a_hundred_bursts() {
 /// Numbers that no kernel counts must neither be divided by nor be simulated event by event.
 #[test]
 fn numbers_that_cannot_be_are_no_sample() {
-    let of = |changed: (&'static str, i64)| {
-        let fine: [(&'static str, i64); 9] = [
-            ("busy", 50_000_000),
-            ("every", 100_000_000),
-            ("load", 1),
-            ("threads", 1),
-            ("cpus", 2),
-            ("length", 1_000_000_000),
-            ("window", 1_000_000_000),
-            ("user", 1),
-            ("system", 1),
+    use super::names::*;
+    use crate::names::Counter;
+
+    let of = |changed: (Counter, i64)| {
+        let fine = [
+            (BUSY, 50_000_000),
+            (EVERY, 100_000_000),
+            (LOAD, 1),
+            (THREADS, 1),
+            (CPUS, 2),
+            (LENGTH, 1_000_000_000),
+            (WINDOW, 1_000_000_000),
+            (USER, 1),
+            (SYSTEM, 1),
         ];
-        let quota = [("quota", 10_000_000), ("quota_period", 100_000_000), ("periods", 9), ("throttled", 9)];
-        let rest = [("throttled_time", 1), ("usage", 1)];
+        let quota = [(QUOTA, 10_000_000), (QUOTA_PERIOD, 100_000_000), (PERIODS, 9), (THROTTLED, 9)];
+        let rest = [(THROTTLED_TIME, 1), (USAGE, 1)];
         let all = fine.into_iter().chain(quota).chain(rest);
-        let of_name = |(name, value): (&'static str, i64)| {
-            (name.into(), if name == changed.0 { changed.1 } else { value })
-        };
-        Measured::of(&Sample { counters: all.map(of_name).collect(), ..Sample::default() })
+        let of_name = |(name, value)| (name, if name == changed.0 { changed.1 } else { value });
+        Measured::of(&Sample::default().with(all.map(of_name)))
     };
-    assert!(of(("load", 1)).is_some_and(|measured| measured.quota.is_some()));
-    for changed in [("every", 1), ("length", i64::MAX), ("threads", 0), ("threads", i64::MAX), ("cpus", 0)] {
+    assert!(of((LOAD, 1)).is_some_and(|measured| measured.quota.is_some()));
+    for changed in [(EVERY, 1), (LENGTH, i64::MAX), (THREADS, 0), (THREADS, i64::MAX), (CPUS, 0)] {
         assert_eq!(of(changed), None, "{changed:?}");
     }
-    assert!(of(("quota_period", 0)).is_some_and(|measured| measured.quota.is_none()));
-    assert!(of(("quota", 0)).is_some_and(|measured| measured.quota.is_none()));
-    assert!(of(("quota_period", 1)).is_none());
-    for largest in ["window", "user", "quota", "periods", "throttled", "throttled_time", "usage"] {
+    assert!(of((QUOTA_PERIOD, 0)).is_some_and(|measured| measured.quota.is_none()));
+    assert!(of((QUOTA, 0)).is_some_and(|measured| measured.quota.is_none()));
+    assert!(of((QUOTA_PERIOD, 1)).is_none());
+    for largest in [WINDOW, USER, QUOTA, PERIODS, THROTTLED, THROTTLED_TIME, USAGE] {
         let measured = of((largest, (LARGEST - 1) as i64)).unwrap();
         assert!(
             suspects::RULES.iter().all(|(_, _, rule)| rule(&measured).is_none_or(|told| !told.is_empty()))

@@ -1,6 +1,8 @@
 //! A window of the probe's load, as read from a sample: what its counters say, and what the model says about
 //! the window that was asked for.
 
+use super::names;
+use crate::names::{Counter, Series};
 use crate::outcome::Sample;
 use crate::stats;
 use crate::stats::quota::{self, Backlog, Demand, FEWEST_FOR_A_TAIL, Ideal, Load, Quota};
@@ -46,28 +48,29 @@ pub struct Measured {
 impl Measured {
     /// None if the sample is from other work.
     pub fn of(sample: &Sample) -> Option<Measured> {
-        let number = |name: &str| {
+        let number = |name: Counter| {
             let known = sample.counter(name).and_then(|value| u64::try_from(value).ok());
             known.filter(|value| *value <= LARGEST)
         };
-        let numbers = |name: &str| -> Vec<u64> {
+        let numbers = |name: Series| -> Vec<u64> {
             let all = sample.series(name).unwrap_or_default();
             all.iter().filter_map(|value| u64::try_from(*value).ok()).collect()
         };
-        let (busy, every) = (number("busy")?, number("every")?);
-        let load = match number("load")? {
+        let (busy, every) = (number(names::BUSY)?, number(names::EVERY)?);
+        let load = match number(names::LOAD)? {
             0 => Load::Continuous,
             1 => Load::Bursts { work: busy, every },
             _ => Load::Alternating { busy, idle: every.saturating_sub(busy) },
         };
-        let few = |name: &str| number(name).filter(|count| (1..=MOST_THREADS).contains(count));
-        let demand = Demand { load, threads: few("threads")?, cpus: few("cpus")? };
-        let quota = number("quota").filter(|each| *each > 0).and_then(|each| {
-            let period = number("quota_period").filter(|period| *period > 0)?;
-            Some(Quota { each, period, burst: number("quota_burst").unwrap_or(0) })
+        let few = |name: Counter| number(name).filter(|count| (1..=MOST_THREADS).contains(count));
+        let demand = Demand { load, threads: few(names::THREADS)?, cpus: few(names::CPUS)? };
+        let quota = number(names::QUOTA).filter(|each| *each > 0).and_then(|each| {
+            let period = number(names::QUOTA_PERIOD).filter(|period| *period > 0)?;
+            Some(Quota { each, period, burst: number(names::QUOTA_BURST).unwrap_or(0) })
         });
-        let throttling = || Some([number("periods")?, number("throttled")?, number("throttled_time")?]);
-        let length = number("length")?;
+        let throttling =
+            || Some([number(names::PERIODS)?, number(names::THROTTLED)?, number(names::THROTTLED_TIME)?]);
+        let length = number(names::LENGTH)?;
         let periods = quota.map_or(0, |quota| length / quota.period);
         let step = match load {
             Load::Continuous => length,
@@ -78,16 +81,16 @@ impl Measured {
             return None;
         }
         Some(Measured {
-            window: number("window").filter(|window| *window > 0)?,
-            usage: number("usage"),
-            own: [number("user")?, number("system")?],
+            window: number(names::WINDOW).filter(|window| *window > 0)?,
+            usage: number(names::USAGE),
+            own: [number(names::USER)?, number(names::SYSTEM)?],
             quota,
             demand,
             throttling: quota.and_then(|_| throttling()),
-            latencies: vec![numbers("latency")],
-            waiting: number("bursts_waiting").unwrap_or(0),
-            turns: number("turns").unwrap_or(0),
-            period_cpu: numbers("period_cpu"),
+            latencies: vec![numbers(names::LATENCY)],
+            waiting: number(names::BURSTS_WAITING).unwrap_or(0),
+            turns: number(names::TURNS).unwrap_or(0),
+            period_cpu: numbers(names::PERIOD_CPU),
             ideal: quota::ideal(quota, demand, length),
             length,
         })

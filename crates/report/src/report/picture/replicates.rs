@@ -81,7 +81,7 @@ fn over_time(
     let caption = vec![how, "From the first counted sample of each subject.".into()];
     let steps = known.iter().map(|(row, own)| (row.label.as_str(), own.steps.as_slice()));
     let table = quantiles(declared.unit, steps);
-    let file = [experiment.name, declared.series, "over-time", &setting.values];
+    let file = [experiment.name, declared.series.text(), "over-time", &setting.values];
     plane.picture(&file, title, caption, &format!("{} over time", capital(declared.what)), table)
 }
 
@@ -92,7 +92,7 @@ fn waits(
     known: &[(&Row, &Replicated)],
 ) -> Option<Picture> {
     distribution::picture(
-        &[experiment.name, declared.series, "distribution", &setting.values],
+        &[experiment.name, declared.series.text(), "distribution", &setting.values],
         format!("{}: how the {} is distributed{}", experiment.name, declared.what, under(setting)),
         "values",
         Side { name: String::new(), unit: declared.unit, range: Range::Ratio },

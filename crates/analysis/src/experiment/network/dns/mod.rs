@@ -9,10 +9,19 @@ pub mod tables;
 use super::latency::{quantile, tail};
 use crate::experiment::question::{Event, Experiment, Metric, Scope, nanos};
 use crate::experiment::setting::{Setting, SettingKey, fits};
+use crate::names::names;
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::units::{Better, Nanos, Unit};
+use names::{HELPER_CPU, NAME_TIME, QUERIES, RESOLVED, WARM_UP};
+
+names! {
+    [crate::experiment::network::names]
+    Counter { RESOLVED = "names", QUERIES = "queries", }
+    Spread { NAME_TIME = "name", }
+    Fact { RESOLVER = "resolver", }
+}
 
 /// Its name.
 pub const NAME: &str = "dns";
@@ -32,18 +41,18 @@ const DEFAULT: &str = "default";
 const USER_DEFINED: &str = "user-defined";
 
 static METRICS: [Metric; 6] = [
-    quantile("p50", |sample| sample.quantile("name", 0.5)).meaning(
+    quantile("p50", |sample| sample.quantile(NAME_TIME, 0.5)).meaning(
         "the median time of a name: from before the socket of the query is made until the answer has arrived",
     ),
-    tail("p99", "name", 0.99).meaning("the 99th percentile of the names of all rounds together"),
-    tail("p999", "name", 0.999).meaning("the same, 99.9th percentile"),
-    tail("max", "name", 1.0).meaning("the longest of all rounds"),
-    Metric::by("queries", |sample| Some(sample.counter("queries")? as f64 / asked(sample)?))
+    tail("p99", NAME_TIME, 0.99).meaning("the 99th percentile of the names of all rounds together"),
+    tail("p999", NAME_TIME, 0.999).meaning("the same, 99.9th percentile"),
+    tail("max", NAME_TIME, 1.0).meaning("the longest of all rounds"),
+    Metric::by("queries", |sample| Some(sample.counter(QUERIES)? as f64 / asked(sample)?))
         .of(Unit::Ratio, Margin::fixed(0.01, 0.0))
         .with(Better::Neither)
         .context()
         .meaning("queries that reach dunnage's resolver for each name: fewer than one if something before it has a cache"),
-    quantile("helper_cpu", |sample| Some(nanos(sample, "helper_cpu")? / asked(sample)?)).context().meaning(
+    quantile("helper_cpu", |sample| Some(nanos(sample, HELPER_CPU)? / asked(sample)?)).context().meaning(
         "CPU time for each name of the engine's programs that began with the container: its own resolver, and networks in \
          user space; what a daemon does itself is not in it",
     ),
@@ -51,8 +60,8 @@ static METRICS: [Metric; 6] = [
 
 /// Every name that was asked for: the first one, the warm-up and those that were timed.
 fn asked(sample: &Sample) -> Option<f64> {
-    let timed = sample.counter("names").filter(|count| *count > 0)?;
-    Some((1 + sample.counter("warm_up")? + timed) as f64)
+    let timed = sample.counter(RESOLVED).filter(|count| *count > 0)?;
+    Some((1 + sample.counter(WARM_UP)? + timed) as f64)
 }
 
 static KEYS: [SettingKey; 2] = [
@@ -125,12 +134,9 @@ mod tests {
 
     #[test]
     fn metrics_are_of_single_names() {
-        let counters = [("names", 980), ("warm_up", 19), ("queries", 500), ("helper_cpu", 2_000_000)];
-        let sample = Sample {
-            distributions: vec![("name".into(), Distribution::of([40_000, 50_000, 90_000]))],
-            counters: counters.map(|(name, value)| (name.into(), value)).to_vec(),
-            ..Sample::default()
-        };
+        let counters = [(RESOLVED, 980), (WARM_UP, 19), (QUERIES, 500), (HELPER_CPU, 2_000_000)];
+        let times = Distribution::of([40_000, 50_000, 90_000]);
+        let sample = Sample::default().with(counters).with([(NAME_TIME, times)]);
         let value = |name: &str| METRICS.iter().find(|one| one.name == name).unwrap().value(&sample).unwrap();
         assert!((value("p50") - 50e-6).abs() < 1e-7);
         assert_eq!((value("queries"), value("helper_cpu")), (0.5, 2e-6));

@@ -158,7 +158,7 @@ struct Points {
 fn points(view: &View<'_>, cell: usize) -> Option<Points> {
     let whole = size(&view.cell(cell).setting) as f64 / GB;
     let files = MANY as f64;
-    let of_one = LINE.iter().map(|(percent, metric)| (*percent as f64 / 100.0, *metric, 1.0));
+    let of_one = LINE.iter().map(|(percent, metric)| (*percent as f64 / 100.0, metric.text(), 1.0));
     let series: Vec<_> = of_one
         .chain([(1.0 / files, "modify_many", files), (1.0, "modify", 1.0)])
         .filter_map(|(share, metric, files)| {

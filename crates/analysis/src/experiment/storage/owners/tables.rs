@@ -1,7 +1,7 @@
 //! One table: the first container on an image and later ones, and how the files came to their owners; and what the
 //! first one adds in sentences, where that is decided.
 
-use super::{FACT, MARGIN, NAME, files};
+use super::{MARGIN, NAME, files, names};
 use crate::stats::{Decision, Estimate, decide};
 use crate::text::estimated;
 use crate::units::Unit;
@@ -51,7 +51,7 @@ fn estimate(view: &View<'_>, cell: usize, metric: &str) -> Option<Estimate> {
 
 /// The last fact about the owners that was recorded for a cell.
 fn owners<'a>(view: &View<'a>, cell: usize) -> Option<&'a str> {
-    view.run.facts(cell, FACT).flatten().next_back()
+    view.run.facts(cell, names::OWNERS.text()).flatten().next_back()
 }
 
 fn row(view: &View<'_>, cell: usize) -> Vec<Item> {

@@ -1,0 +1,61 @@
+//! What an experiment has in a round: which subjects it adds, and what its samples share.
+
+/// What the samples of a subject in one round share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Visit {
+    /// Nothing.
+    Alone,
+    /// Containers, with all experiments that have the same word here; each other order of them is equally likely.
+    Shuffled(&'static str),
+    /// The same, in the order in which the experiment has its settings: each goes on from what the one before has left.
+    InOrder(&'static str),
+}
+
+impl Visit {
+    /// The word for all that share containers.
+    pub fn group(self) -> Option<&'static str> {
+        match self {
+            Visit::Alone => None,
+            Visit::Shuffled(group) | Visit::InOrder(group) => Some(group),
+        }
+    }
+}
+
+/// A key of subjects that an experiment varies on its own.
+#[derive(Debug)]
+pub struct Variation {
+    /// The key; subjects whose kind lacks it are not varied.
+    pub key: &'static str,
+    /// Its values. Each one makes another subject next to the one that was asked for, unless the kind rejects
+    /// it or has it anyway.
+    pub values: &'static [&'static str],
+    /// Which subjects are varied.
+    pub of: Varied,
+}
+
+/// Which subjects an experiment varies in a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Varied {
+    /// Every one that has the key.
+    Every,
+    /// The floor, if it has the key: it has the kernel's part of it and nothing else.
+    Floor,
+    /// Engines that have the key.
+    Engines,
+    /// Engines that have the key and work for an ordinary user.
+    OrdinaryUsers,
+    /// Those below a measured subject of a higher layer, which alone needs them.
+    BelowOthers,
+}
+
+impl Variation {
+    /// For every subject that has the key.
+    pub const fn of(key: &'static str, values: &'static [&'static str]) -> Variation {
+        Variation { key, values, of: Varied::Every }
+    }
+
+    /// The same for other subjects.
+    pub(super) const fn only(self, of: Varied) -> Variation {
+        Variation { of, ..self }
+    }
+}
