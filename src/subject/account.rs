@@ -22,7 +22,7 @@ const GOING: Nanos = Nanos::from_millis(20_000);
 const PORT_HELPERS: [&str; 3] = ["docker-proxy", "rootlesskit-docker-proxy", "rootlessport"];
 
 /// A launch that is being counted, or the reason why it is not.
-pub(super) struct Account<'a>(Result<MutexGuard<'a, Listener>, String>);
+pub struct Account<'a>(Result<MutexGuard<'a, Listener>, String>);
 
 impl<'a> Account<'a> {
     /// Starts counting a launch for which these daemons work.

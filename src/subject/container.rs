@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use dunnage_orders::{self as orders, Answer, Ask, Reply};
 use serde::de::DeserializeOwned;
 
-use super::account::Account;
 use super::channel::{self, Awaited, Channel};
 use super::client::{self, Terminal};
 use super::component::Client;
+use super::machine::Machine;
 use super::resources;
 use super::treatment::{Expected, Network};
 use super::{
@@ -128,6 +128,15 @@ pub trait Verbs: Send {
     }
     /// Removes what is left of it, in any state.
     fn discard(&mut self) -> Result<Found, Failure>;
+    /// What its program said when it was ready for orders, where it is no process and has no channel.
+    fn hello(&mut self) -> Option<Message> {
+        None
+    }
+    /// Carries out an order of such a program, and returns its reply as it travels.
+    fn reply(&mut self, order: &orders::Order) -> Result<String, Abort> {
+        let _ = order;
+        Err(no_service().into())
+    }
 }
 
 /// A container.
@@ -140,8 +149,7 @@ pub struct Container<'a> {
     entry: Option<Entry>,
     /// Whether a verb was abandoned midway: then a daemon may still carry it out.
     cut_short: bool,
-    /// Whether its processes are real.
-    has_a_clock: bool,
+    machine: &'a dyn Machine,
     created: Span,
     mounts: Vec<Mount>,
     service: Option<Service>,
@@ -153,6 +161,8 @@ enum Service {
     Awaited(Awaited),
     /// It has connected and sent `hello`; `orders` has the time allowed to each unanswered order.
     Ready { channel: Channel, hello: Box<Message>, orders: VecDeque<Nanos> },
+    /// It has said `hello`, and its verbs carry out orders; these replies were not asked for yet.
+    Script { hello: Box<Message>, replies: VecDeque<String> },
 }
 
 impl<'a> Container<'a> {
@@ -195,7 +205,9 @@ impl<'a> Container<'a> {
                 Some(Service::Awaited(awaited))
             }
         };
-        let verbs = subject.verbs(draft)?;
+        let mut verbs = subject.verbs(draft)?;
+        let scripted = |hello| Service::Script { hello: Box::new(hello), replies: VecDeque::new() };
+        let service = service.map(|awaited| verbs.hello().map_or(awaited, scripted));
         let entry = run.note(resources::container(&about.spec, &name))?;
         let mut made = Container {
             name,
@@ -205,7 +217,7 @@ impl<'a> Container<'a> {
             verbs,
             entry: Some(entry),
             cut_short: false,
-            has_a_clock: subject.has_a_clock(),
+            machine: subject.machine(),
             created: Span::none(),
             mounts: request.mounts.clone(),
             service,
@@ -250,7 +262,7 @@ impl<'a> Container<'a> {
         let daemons = self.verbs.daemons().map(<[i32]>::to_vec).map_err(str::to_owned);
         let daemons = daemons.map(|own| [own, self.helpers()].concat());
         let run = self.run;
-        let account = self.has_a_clock.then(|| Account::begin(run, daemons.as_deref().unwrap_or_default()));
+        let account = self.machine.account(run, daemons.as_deref().unwrap_or_default());
         let mut own = Cpu::default();
         for _ in 1..times {
             own += self.exec(task)?.cpu;
@@ -297,7 +309,7 @@ impl<'a> Container<'a> {
             self.service = Some(Service::Ready { channel, hello: Box::new(hello), orders: VecDeque::new() });
         }
         match &self.service {
-            Some(Service::Ready { hello, .. }) => Ok(hello),
+            Some(Service::Ready { hello, .. } | Service::Script { hello, .. }) => Ok(hello),
             _ => Err(no_service().into()),
         }
     }
@@ -310,21 +322,30 @@ impl<'a> Container<'a> {
 
     /// Sends an order that takes this long without waiting; [`Container::answer`] waits.
     pub fn send(&mut self, order: impl Into<orders::Order>, takes: Nanos) -> Result<(), Abort> {
-        let Some(Service::Ready { channel, orders, .. }) = &mut self.service else {
-            return Err(no_service().into());
-        };
-        channel.send(&order.into(), self.run)?;
-        orders.push_back(self.run.allowed + takes);
+        match &mut self.service {
+            Some(Service::Ready { channel, orders, .. }) => {
+                channel.send(&order.into(), self.run)?;
+                orders.push_back(self.run.allowed + takes);
+            }
+            Some(Service::Script { replies, .. }) => replies.push_back(self.verbs.reply(&order.into())?),
+            _ => return Err(no_service().into()),
+        }
         Ok(())
     }
 
     /// Waits for the answer to the oldest unanswered order. Why it was not carried out is a failure.
     pub fn answer<T: DeserializeOwned>(&mut self) -> Result<Answer<T>, Abort> {
-        let Some(Service::Ready { channel, orders, .. }) = &mut self.service else {
-            return Err(no_service().into());
+        let unsent = || Failure::environment("no order was sent");
+        let answered = match &mut self.service {
+            Some(Service::Ready { channel, orders, .. }) => {
+                channel.answer(orders.pop_front().ok_or_else(unsent)?, self.run)
+            }
+            Some(Service::Script { replies, .. }) => {
+                let reply = replies.pop_front().ok_or_else(unsent)?;
+                Ok(serde_json::from_str(&reply).or_environment("a scripted reply cannot be read")?)
+            }
+            _ => return Err(no_service().into()),
         };
-        let allowed = orders.pop_front().ok_or_else(|| Failure::environment("no order was sent"))?;
-        let answered = channel.answer(allowed, self.run);
         let Reply { began, ended, cpu, done } = answered.map_err(|abort| self.with_output(abort))?;
         Ok(Answer { began, ended, cpu, done: done? })
     }

@@ -22,6 +22,7 @@ pub mod floor;
 pub mod limits;
 pub mod login;
 pub mod lookup;
+pub mod machine;
 pub mod oci;
 pub mod owners;
 pub mod pair;
@@ -57,6 +58,7 @@ use std::fmt;
 use dunnage_analysis::names::StampName;
 
 use self::container::{Draft, Verbs};
+use self::machine::Machine;
 use self::treatment::Expected;
 use crate::outcome::{Abort, Failure};
 use crate::probe::Task;
@@ -185,6 +187,10 @@ pub trait Subject: Send + Sync {
     /// Whether it is timed by the kernel's clock; scripted subjects have their own.
     fn has_a_clock(&self) -> bool {
         true
+    }
+    /// The machine around its containers.
+    fn machine(&self) -> &dyn Machine {
+        &machine::Here
     }
 }
 
