@@ -14,14 +14,14 @@ pub mod syscall;
 pub mod throttle;
 
 use dunnage_analysis::launch::names::{
-    CLIENT_CPU, ENGINE_CPU, FIRST, GONE, MAIN, PORT_HELPERS, PROCESSES, READY, RETURNED, SPAWN,
+    CLIENT_CPU, ENGINE_CPU, FIRST, MAIN, PORT_HELPERS, PROCESSES, READY, SPAWN,
 };
 use dunnage_analysis::names::StampName;
 use dunnage_orders::Ask;
-use dunnage_orders::work::{Script, Throttled, Whole};
+use dunnage_orders::work::{Throttled, Whole};
 
 use crate::experiment::{self, Setting, fixed_work};
-use crate::outcome::{Abort, Failure, FailureClass, Outcome, Sample};
+use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::probe::message::{Inside, Message};
 use crate::subject::{Cpu, Launch, RunContext, Subject, Work, bare};
 use crate::units::{Nanos, Stamp};
@@ -90,10 +90,8 @@ impl<'a> Visit<'a> {
             Alone(_) => None,
         };
         match asked.map(exchange).collect::<Option<Vec<_>>>() {
-            Some(asked) if subject.has_a_clock() => {
-                Visit::Together(network::Servers::of((subject, host), asked, run))
-            }
-            _ => Visit::Alone(subject, run),
+            Some(asked) => Visit::Together(network::Servers::of((subject, host), asked, run)),
+            None => Visit::Alone(subject, run),
         }
     }
 
@@ -118,9 +116,10 @@ impl<'a> Visit<'a> {
     fn taken(&mut self, experiment: &str, setting: &Setting) -> Result<Sample, Abort> {
         match (self, how(experiment)) {
             (Visit::Alone(subject, run), Alone(measure)) => measure(*subject, setting, run),
-            (Visit::Alone(subject, run), Together(exchange)) => exchange.script(*subject, setting, run),
             (Visit::Together(servers), Together(exchange)) => servers.take((exchange, setting)),
-            (Visit::Together(_), Alone(_)) => unreachable!("it was not asked for"),
+            (Visit::Alone(..), Together(_)) | (Visit::Together(_), Alone(_)) => {
+                unreachable!("it was not asked for")
+            }
         }
     }
 }
@@ -212,26 +211,6 @@ pub fn worked<O: Ask>(
     let launch = subject.work(&Work::new(order, takes), run)?;
     let done = launch.message.answer()?;
     Ok((launch, done))
-}
-
-/// A sample of a scripted subject.
-fn scripted<const N: usize>(
-    subject: &mut dyn Subject,
-    run: &RunContext,
-    (kind, words): (&str, [&str; N]),
-) -> Result<Sample, Abort> {
-    let script = Script { kind: kind.to_owned(), words: words.map(str::to_owned).to_vec() };
-    let (launch, (line, facts)) = worked(subject, run, (script, Nanos(0)))?;
-    let Some(Outcome::Measured(mut sample)) = line.outcome() else { unreachable!("it is a sample") };
-    let launched = start::sample(&launch)?;
-    sample.extend(
-        [SPAWN, FIRST, READY, RETURNED, GONE]
-            .into_iter()
-            .filter_map(|name| Some((name, launched.stamp(name)?))),
-    );
-    sample.treatment = launched.treatment;
-    sample.treatment.extend(facts.into_iter().map(|(name, fact)| (name.into(), fact)));
-    Ok(sample)
 }
 
 /// Adds the counters of a fixed work.

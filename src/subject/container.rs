@@ -24,7 +24,7 @@ use super::resources;
 use super::treatment::{Expected, Network};
 use super::{
     Access, Attachment, ContainerRequest, Cpu, Description, Entrypoint, Launch, Layer, Mount, Need, Object,
-    ObjectKind, Resident, RunContext, Spec, Subject, addresses, kinds,
+    ObjectKind, Resident, RunContext, Spec, Subject, kinds,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
@@ -413,9 +413,7 @@ impl<'a> Container<'a> {
 
     /// Its own addresses, without loopback.
     pub fn addresses(&mut self) -> Result<Vec<IpAddr>, Failure> {
-        let first = self.first_process()?;
-        addresses::of_process(first)
-            .or_environment(format_args!("cannot read the addresses of process {first}"))
+        self.machine.addresses(self.first_process())
     }
 
     /// The directories of its cgroups, one in each hierarchy that is mounted here.

@@ -2,27 +2,31 @@
 //! pipeline exactly and without a clock. Hidden from users.
 
 mod files;
+mod network;
 mod work;
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dunnage_orders::{Order, Reply};
 
 use self::files::Files;
+use self::network::{End, Served};
 use self::work::Clock;
 use super::account::Account;
-use super::container::{Draft, Entered, Span, Verbs};
+use super::container::{Draft, Entered, Published, Span, Verbs};
 use super::machine::Machine;
 use super::owners::Owners;
 use super::resources::{self, Object, ObjectKind, ObjectSpec};
 use super::spec::parse_duration;
 use super::storage::{Behind, Class};
 use super::treatment::Expected;
+use super::way::Way;
 use super::{
-    Access, ContainerRequest, Cpu, Description, Entrypoint, Facts, Kind, Launch, Need, Place, RunContext,
-    Spec, Subject, Unavailable, kinds,
+    Access, ContainerRequest, Cpu, Description, Entrypoint, Facts, Kind, Launch, Need, Place, Port,
+    RunContext, Spec, Subject, Unavailable, kinds,
 };
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{Inside, Message, Seen};
@@ -66,6 +70,7 @@ struct Script {
     /// Directories that stand for filesystems in memory.
     memory: Vec<PathBuf>,
     device: Counters,
+    served: Served,
     /// Files and bytes that were made on the filesystem of images.
     made: u64,
 }
@@ -81,6 +86,8 @@ struct Image {
 
 /// What the first container on an image takes for each of its files, in seconds.
 const OF_A_FILE: f64 = 1e-4;
+/// The address of all scripted containers and hosts.
+const OWN: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// The device of all scripted files.
 const DEVICE: Number = (254, 0);
 
@@ -119,7 +126,7 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
                 &[Need::Address, Need::Ports, Need::Resolver, Need::Names, Need::Volumes, Need::Images],
             ]
             .concat(),
-            makes: &[ObjectKind::Volume, ObjectKind::Image],
+            makes: &[ObjectKind::Volume, ObjectKind::Image, ObjectKind::Network],
             ..Description::new(
                 spec,
                 Facts { runtime: spec.runtime.clone(), ..Facts::default() },
@@ -197,6 +204,7 @@ struct OfScript<'a> {
     run: &'a RunContext,
     request: ContainerRequest,
     files: Files,
+    end: End,
     /// What its launch took, in seconds.
     time: f64,
 }
@@ -268,6 +276,11 @@ impl Verbs for OfScript<'_> {
         Ok(Found::Yes)
     }
 
+    fn ports(&mut self) -> Result<Vec<Published>, Failure> {
+        let published = |port: &Port| Published { inside: port.number, host: (port.at, port.number).into() };
+        Ok(self.request.ports.iter().map(published).collect())
+    }
+
     fn hello(&mut self) -> Option<Message> {
         let at = self.run.pass(Nanos(0));
         let (inside, seen) = (Inside::default(), Seen::default());
@@ -276,14 +289,15 @@ impl Verbs for OfScript<'_> {
 
     fn reply(&mut self, order: &Order) -> Result<String, Abort> {
         let mut script = self.fake.script();
-        let Script { rng, device, .. } = &mut *script;
+        let Script { rng, device, served, .. } = &mut *script;
         let rng = rng.as_mut().expect("`prepare` seeds the generator before anything is started");
         let mut clock = Clock { time: self.time, rng, passed: Nanos(0) };
         let answer = self.files.answer(order, &mut clock, device);
+        let answer = answer.or_else(|| self.end.answer(order, &mut clock, served));
         let done = answer.ok_or_else(|| Failure::new(FailureClass::Unsupported, Need::Work.lacking()));
         let took = clock.passed;
         let began = self.run.pass(took + PAUSE);
-        let reply = Reply { began, ended: Stamp(began.0 + took.0 as u64), cpu: took, done };
+        let reply = Reply { began, ended: Stamp(began.0 + took.0 as u64), cpu: Nanos(took.0 / 3), done };
         Ok(serde_json::to_string(&reply).or_environment("an answer cannot be written")?)
     }
 }
@@ -295,7 +309,14 @@ impl Subject for Fake {
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
         let Draft { run, request, .. } = draft;
-        Ok(Box::new(OfScript { fake: self, run, request, files: Files::default(), time: 0.0 }))
+        Ok(Box::new(OfScript {
+            fake: self,
+            run,
+            request,
+            files: Files::default(),
+            end: End::default(),
+            time: 0.0,
+        }))
     }
 
     /// Names stand for what other subjects make.
@@ -359,8 +380,8 @@ impl Subject for Fake {
         Ok(Found::No)
     }
 
-    fn has_a_clock(&self) -> bool {
-        false
+    fn host<'a>(&'a self, _: &'a dyn Subject) -> &'a dyn Subject {
+        self
     }
 
     fn machine(&self) -> &dyn Machine {
@@ -421,6 +442,31 @@ impl Machine for Fake {
 
     fn device(&self, _: Number) -> Option<Counters> {
         Some(self.script().device)
+    }
+
+    fn addresses(&self, _: Result<i32, Failure>) -> Result<Vec<IpAddr>, Failure> {
+        Ok(vec![OWN.into()])
+    }
+
+    fn address(&self, _: &RunContext) -> Result<(Ipv4Addr, Option<Held<Ipv4Addr>>), Abort> {
+        Ok((OWN, None))
+    }
+
+    fn way(&self, _: super::Path) -> Option<Way> {
+        let links = [
+            ("mtu", "eth0 1500"),
+            ("mtu", "veth 1500"),
+            ("offloads", "eth0 tso gso"),
+            ("offloads", "veth gso"),
+        ];
+        Some(Way {
+            translation: Ok("none".to_owned()),
+            listener: None,
+            interfaces: Vec::new(),
+            links: links.map(|(fact, told)| (fact.to_owned(), told.to_owned())).to_vec(),
+            helpers: Vec::new(),
+            helper_cpu: Nanos(0),
+        })
     }
 
     fn owners(&self, _: Option<i32>, _: &Path) -> Owners {

@@ -2,13 +2,16 @@
 //! time was spent. A scripted subject has a machine of its own, whose time passes in the script.
 
 use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
-use super::RunContext;
 use super::account::Account;
 use super::owners::Owners;
 use super::storage::{self, Behind};
+use super::way::Way;
+use super::{Path as NetworkPath, RunContext, addresses};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
+use crate::resource::address::address;
 use crate::resource::{Held, mounts};
 use crate::sys::block_device::{self, Counters, Number};
 use crate::sys::filesystem::{self, Left};
@@ -81,6 +84,24 @@ pub trait Machine: Sync {
     /// How a file of an image that belongs to root there came to its owner, in such a container.
     fn owners(&self, first: Option<i32>, file: &Path) -> Owners {
         first.map_or(Owners::Unknown, |first| Owners::of(first, file))
+    }
+
+    /// The addresses of a container with this first process, without loopback.
+    fn addresses(&self, first: Result<i32, Failure>) -> Result<Vec<IpAddr>, Failure> {
+        let first = first?;
+        addresses::of_process(first)
+            .or_environment(format_args!("cannot read the addresses of process {first}"))
+    }
+
+    /// An address that the host has from now on for a resolver, with what takes it away again.
+    fn address(&self, run: &RunContext) -> Result<(Ipv4Addr, Option<Held<Ipv4Addr>>), Abort> {
+        let held = address(&run.owner)?;
+        Ok((*held, Some(held)))
+    }
+
+    /// Which way packets go on a path, where that is known without looking.
+    fn way(&self, _: NetworkPath) -> Option<Way> {
+        None
     }
 
     /// Counts the CPU time of an entry from now on, for which these processes may work too; none where nothing is counted.

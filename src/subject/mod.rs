@@ -184,9 +184,9 @@ pub trait Subject: Send + Sync {
     fn own_store(&self) -> Option<usize> {
         None
     }
-    /// Whether it is timed by the kernel's clock; scripted subjects have their own.
-    fn has_a_clock(&self) -> bool {
-        true
+    /// Where programs outside of its containers run.
+    fn host<'a>(&'a self, usual: &'a dyn Subject) -> &'a dyn Subject {
+        usual
     }
     /// The machine around its containers.
     fn machine(&self) -> &dyn Machine {

@@ -9,7 +9,7 @@ pub mod throughput;
 
 use dunnage_analysis::distinct;
 
-use super::{sample_of, scripted};
+use super::sample_of;
 use crate::experiment::Setting;
 use crate::experiment::network::names::HELPER_CPU;
 use crate::experiment::network::path;
@@ -28,23 +28,11 @@ pub struct Exchange {
     server: fn(&Setting, &dyn Subject, &RunContext) -> Result<Server, Abort>,
     /// Takes a sample while its client has the turn.
     take: fn(&mut Pair<'_>, &Setting) -> Result<Sample, Abort>,
-    /// The script of a scripted subject.
-    script: &'static str,
 }
 
 impl Exchange {
     fn end(&self, setting: &Setting) -> End {
         (path(setting), (self.service)(setting))
-    }
-
-    /// The sample of a scripted subject.
-    pub fn script(
-        &self,
-        subject: &mut dyn Subject,
-        setting: &Setting,
-        run: &RunContext,
-    ) -> Result<Sample, Abort> {
-        scripted(subject, run, (self.script, [path(setting).name()]))
     }
 }
 
