@@ -7,6 +7,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use dunnage_analysis::launch::names::{CACHED_AFTER, CACHED_BEFORE, SPAWN};
+use dunnage_orders::Order;
 use dunnage_orders::work::{self, Cached, End, Ended, Mode, Ran, Served, Took};
 
 use super::exec;
@@ -17,6 +18,7 @@ use crate::experiment::command::{self, Wanted, line, names};
 use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment, Sample};
 use crate::probe::message::{Inside, Message, Seen};
+use crate::subject::machine::Machine;
 use crate::subject::treatment::Own;
 use crate::subject::{Access, ContainerRequest, Mount, Need, RunContext, Span, Subject, Work};
 use crate::sys::{filesystem, place};
@@ -28,8 +30,7 @@ const STOPPING: Nanos = Nanos::from_millis(15_000);
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
     let wrong = |why: String| Failure::new(FailureClass::Unsupported, format!("`{setting}`: {why}"));
-    let mut wanted = Wanted::of(setting).map_err(wrong)?;
-    wanted.cold &= subject.has_a_clock();
+    let wanted = Wanted::of(setting).map_err(wrong)?;
     if let Some(missing) = wanted.mounts.iter().find(|mount| !mount.host.exists()) {
         let reason = format!("cannot mount `{}`: it does not exist on the host", missing.host.display());
         return Err(Failure::new(FailureClass::Environment, reason).into());
@@ -137,11 +138,24 @@ struct Taken {
     /// What its program's output showed.
     seen: Seen,
     sample: Sample,
+    /// Bytes in the page cache before and after it was emptied, if it was.
+    dropped: Option<[i64; 2]>,
 }
 
 impl Taken {
-    fn of(span: Span, message: Message, sample: Sample) -> Result<Taken, Failure> {
-        Ok(Taken { span, ran: message.answer()?, inside: message.inside, seen: message.seen, sample })
+    fn of(
+        span: Span,
+        message: Message,
+        (sample, dropped): (Sample, Option<[i64; 2]>),
+    ) -> Result<Taken, Failure> {
+        Ok(Taken {
+            span,
+            ran: message.answer()?,
+            inside: message.inside,
+            seen: message.seen,
+            sample,
+            dropped,
+        })
     }
 
     /// How it served, if it did: a service whose line was awaited was ready when that came.
@@ -149,6 +163,14 @@ impl Taken {
         let End::Ended(Ended { took: Took::Service(served), .. }) = &self.ran.end else { return None };
         Some(Served { serving: served.serving.or(self.seen.came), ..*served })
     }
+}
+
+/// Empties the page cache before a work that needs it cold.
+fn made_cold(machine: &dyn Machine, work: &Work, run: &RunContext) -> Result<Option<[i64; 2]>, Abort> {
+    let Order::Command(work::Command { mode: Mode::Cold, .. }) = &work.order else { return Ok(None) };
+    let dropped = machine.empty_the_cache(None)?;
+    machine.rest(run, QUIET)?;
+    Ok(Some(dropped))
 }
 
 /// In separate containers.
@@ -159,10 +181,11 @@ fn launched(
     run: &RunContext,
 ) -> Result<Sample, Abort> {
     taken(asked, works, run, |work| {
+        let dropped = made_cold(subject.machine(), work, run)?;
         let launch = subject.work(work, run)?;
         let span = Span { began: launch.spawned, ended: launch.returned };
         let sample = start::sample(&launch)?;
-        Ok(Taken::of(span, launch.message, sample)?)
+        Ok(Taken::of(span, launch.message, (sample, dropped))?)
     })
 }
 
@@ -179,10 +202,11 @@ fn entered(
     let request = ContainerRequest { mounts: works[2].mounts.clone(), ..Default::default() };
     let mut container = ready(subject, &request, run)?;
     let sample = taken(asked, works, run, |work| {
+        let dropped = made_cold(subject.machine(), work, run)?;
         let entered = container.exec(work)?;
         let span = Span { began: entered.spawned, ended: entered.returned };
         let sample = exec::sample(&entered)?;
-        Ok(Taken::of(span, entered.message, sample)?)
+        Ok(Taken::of(span, entered.message, (sample, dropped))?)
     })?;
     container.stop()?;
     container.remove()?;
@@ -207,10 +231,6 @@ fn taken(
         return Err(Failure::new(FailureClass::Unsupported, reason).into());
     }
     let empty = if wanted.ready.is_none() { Some(take(nothing)?.span) } else { None };
-    let dropped = if wanted.cold { Some(start::empty_the_cache()?) } else { None };
-    if wanted.cold {
-        run.quiet(QUIET)?;
-    }
     let ran = take(whole).map_err(|abort| in_its_words(wanted, abort, run.allowed))?;
     check(&ran, wanted, run.allowed)?;
     let mut sample = match empty {
@@ -221,7 +241,7 @@ fn taken(
         let pages = pages.map_or(-1, |pages| pages as i64);
         sample.extend([(names::PROGRAM_CACHED, pages), (names::PROGRAM_BYTES, bytes as i64)]);
     }
-    if let Some([before, after]) = dropped {
+    if let Some([before, after]) = ran.dropped {
         sample.extend([(CACHED_BEFORE, before), (CACHED_AFTER, after)]);
     }
     sample.add(names::PROGRAM_SHA256, found.ran.sha256.unwrap_or_else(|| "unreadable".to_owned()));
@@ -279,44 +299,40 @@ fn complete(ran: &Taken, start: Nanos) -> Sample {
 fn check(taken: &Taken, wanted: &Wanted, allowed: Nanos) -> Result<(), Failure> {
     let error = |errno: i32| std::io::Error::from_raw_os_error(errno);
     let program = wanted.words.first().map_or("", String::as_str);
-    let failed = |class, reason: String| Err(Failure::new(class, reason));
-    let Ended { status, said, .. } = match &taken.ran.end {
+    let ended = match &taken.ran.end {
         End::NotAsked => return Ok(()),
-        End::Ended(ended) => ended,
-        End::NoDirectory(errno) => {
-            let reason =
-                format!("cannot change to the directory `{}` inside: {}", wanted.directory, error(*errno));
-            return failed(FailureClass::Environment, reason);
-        }
-        End::NotExecuted(libc::ENOENT) => {
-            let reason = format!(
+        End::Ended(ended) => Ok(ended),
+        End::NoDirectory(errno) => Err((
+            FailureClass::Environment,
+            format!("cannot change to the directory `{}` inside: {}", wanted.directory, error(*errno)),
+        )),
+        End::NotExecuted(libc::ENOENT) => Err((
+            FailureClass::Environment,
+            format!(
                 "`{program}` does not exist inside: without `image=REF` a container has only the probe, and `bare` has the host's files"
-            );
-            return failed(FailureClass::Environment, reason);
-        }
-        End::NotExecuted(libc::ENOEXEC) => {
-            let reason = format!(
+            ),
+        )),
+        End::NotExecuted(libc::ENOEXEC) => Err((
+            FailureClass::Unsupported,
+            format!(
                 "`{program}` is neither a program for this machine nor a script with `#!`: run it by a shell with `--shell`"
-            );
-            return failed(FailureClass::Unsupported, reason);
-        }
+            ),
+        )),
         End::NotExecuted(errno @ libc::EACCES) => {
-            let reason = format!("`{program}` cannot be executed: {}", error(*errno));
-            return failed(FailureClass::Permission, reason);
+            Err((FailureClass::Permission, format!("`{program}` cannot be executed: {}", error(*errno))))
         }
         End::NotExecuted(errno) => {
-            let reason = format!("cannot execute `{program}`: {}", error(*errno));
-            return failed(FailureClass::Environment, reason);
+            Err((FailureClass::Environment, format!("cannot execute `{program}`: {}", error(*errno))))
         }
         End::NotStarted(errno) => {
-            let reason = format!("cannot start a process inside: {}", error(*errno));
-            return failed(FailureClass::Environment, reason);
+            Err((FailureClass::Environment, format!("cannot start a process inside: {}", error(*errno))))
         }
-        End::PortTaken(port) => {
-            let reason = format!("port {port} is already open where the service should start");
-            return failed(FailureClass::Environment, reason);
-        }
+        End::PortTaken(port) => Err((
+            FailureClass::Environment,
+            format!("port {port} is already open where the service should start"),
+        )),
     };
+    let &Ended { status, ref said, .. } = ended.map_err(|(class, reason)| Failure::new(class, reason))?;
     match taken.ran.cached.map(|cached| cached.pages) {
         Some(Some(0)) | None => {}
         Some(Some(left)) => {
@@ -324,14 +340,13 @@ fn check(taken: &Taken, wanted: &Wanted, allowed: Nanos) -> Result<(), Failure> 
                 "not as asked: {left} pages of `{program}` are still in the page cache after it was emptied: another process runs it, or \
                  it is in memory (tmpfs)"
             );
-            return failed(FailureClass::Treatment, reason);
+            return Err(Failure::new(FailureClass::Treatment, reason));
         }
         Some(None) => {
             let reason = format!("cannot find out whether `{program}` was in the page cache");
-            return failed(FailureClass::Treatment, reason);
+            return Err(Failure::new(FailureClass::Treatment, reason));
         }
     }
-    let status = *status;
     let ended = match (libc::WIFEXITED(status), libc::WEXITSTATUS(status)) {
         (true, code) => format!("exit code {code}"),
         (false, _) => format!("signal {}", libc::WTERMSIG(status)),
@@ -403,7 +418,8 @@ mod tests {
     fn taken(end: End) -> Taken {
         let (now, inside, seen) = (crate::sys::clock::now(), Inside::default(), Seen::default());
         let ran = Ran { program: None, sha256: None, cached: None, charged: None, end };
-        Taken { span: Span { began: now, ended: now }, inside, ran, seen, sample: Sample::default() }
+        let span = Span { began: now, ended: now };
+        Taken { span, inside, ran, seen, sample: Sample::default(), dropped: None }
     }
 
     fn ended(status: i32, took: Took) -> End {
@@ -411,8 +427,7 @@ mod tests {
     }
 
     fn spent(most_memory: i64, own_memory: i64) -> Took {
-        let [took, user, system] = [Nanos(3), Nanos(2), Nanos(1)];
-        Took::Command(Spent { took, user, system, most_memory, own_memory })
+        Took::Command(Spent { took: Nanos(3), user: Nanos(2), system: Nanos(1), most_memory, own_memory })
     }
 
     #[test]

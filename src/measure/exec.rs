@@ -11,11 +11,10 @@ use crate::subject::{ContainerRequest, Entered, RunContext, Subject};
 
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
-    let passes_time = subject.has_a_clock();
     let primed = setting.get("prestate") == Some("primed");
     let mut container = ready(subject, &ContainerRequest::default(), run)?;
-    if !primed && passes_time {
-        run.quiet(QUIET)?;
+    if !primed {
+        subject.machine().rest(run, QUIET)?;
     }
     let (entered, observed) = container.exec_counted(Task::Enter, if primed { 2 } else { 1 })?;
     container.stop()?;

@@ -15,9 +15,7 @@ const LOOKS: usize = 100;
 
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, _: &Setting, run: &RunContext) -> Result<Sample, Abort> {
-    if subject.has_a_clock() {
-        run.quiet(QUIET)?;
-    }
+    subject.machine().rest(run, QUIET)?;
     live(subject, run)
 }
 

@@ -15,14 +15,14 @@ pub mod syscall;
 pub mod throttle;
 
 use dunnage_analysis::launch::names::{
-    CLIENT_CPU, ENGINE_CPU, FIRST, GONE, MAIN, PORT_HELPERS, PROCESSES, READY, RETURNED, SHARED_CPU, SPAWN,
+    CLIENT_CPU, ENGINE_CPU, FIRST, MAIN, PORT_HELPERS, PROCESSES, READY, SHARED_CPU, SPAWN,
 };
 use dunnage_analysis::names::StampName;
 use dunnage_orders::Ask;
-use dunnage_orders::work::{Script, Throttled, Whole};
+use dunnage_orders::work::{Throttled, Whole};
 
 use crate::experiment::{self, Setting, fixed_work};
-use crate::outcome::{Abort, Failure, FailureClass, Outcome, Sample};
+use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::probe::message::{Inside, Message};
 use crate::subject::{Launch, Observed, RunContext, Subject, Work, bare};
 use crate::units::{Nanos, Stamp};
@@ -212,26 +212,6 @@ pub fn worked<O: Ask>(
     let launch = subject.work(&Work::new(order, takes), run)?;
     let done = launch.message.answer()?;
     Ok((launch, done))
-}
-
-/// A sample of a scripted subject.
-fn scripted<const N: usize>(
-    subject: &mut dyn Subject,
-    run: &RunContext,
-    (kind, words): (&str, [&str; N]),
-) -> Result<Sample, Abort> {
-    let script = Script { kind: kind.to_owned(), words: words.map(str::to_owned).to_vec() };
-    let (launch, (line, facts)) = worked(subject, run, (script, Nanos(0)))?;
-    let Some(Outcome::Measured(mut sample)) = line.outcome() else { unreachable!("it is a sample") };
-    let launched = start::sample(&launch)?;
-    sample.extend(
-        [SPAWN, FIRST, READY, RETURNED, GONE]
-            .into_iter()
-            .filter_map(|name| Some((name, launched.stamp(name)?))),
-    );
-    sample.treatment = launched.treatment;
-    sample.treatment.extend(facts.into_iter().map(|(name, fact)| (name.into(), fact)));
-    Ok(sample)
 }
 
 /// Adds the counters of a fixed work.

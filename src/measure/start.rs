@@ -6,24 +6,20 @@ use dunnage_analysis::names::StampName;
 use super::{add_observed, in_order, on_one_clock, stamps};
 use crate::experiment::start::is_cold;
 use crate::experiment::{QUIET, Setting};
-use crate::outcome::{Abort, Failure, FailureClass, Sample};
+use crate::outcome::{Abort, Failure, Sample};
 use crate::probe::Task;
 use crate::subject::{Launch, RunContext, Subject};
-use crate::sys::page_cache;
 use crate::units::Stamp;
 
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
-    let is_cold = is_cold(setting) && subject.has_a_clock();
-    let dropped = is_cold.then(empty_the_cache).transpose()?;
-    if is_cold {
-        the_probe_is_gone(run)?;
-    }
+    let probe = &run.place.executable;
+    let dropped = is_cold(setting).then(|| subject.machine().empty_the_cache(Some(probe))).transpose()?;
     let task = if setting.get("libc") == Some("yes") { Task::StartLibc } else { Task::Start };
     if setting.get("prestate") == Some("primed") {
         subject.fulfil(task.into(), run)?;
-    } else if subject.has_a_clock() {
-        run.quiet(QUIET)?;
+    } else {
+        subject.machine().rest(run, QUIET)?;
     }
     let launch = subject.fulfil(task.into(), run)?;
     let mut sample = sample(&launch)?;
@@ -31,35 +27,6 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
         sample.extend([(CACHED_BEFORE, before), (CACHED_AFTER, after)]);
     }
     Ok(sample)
-}
-
-fn not_emptied(error: std::io::Error) -> Failure {
-    let class = match error.kind() {
-        std::io::ErrorKind::PermissionDenied => FailureClass::Permission,
-        _ => FailureClass::Environment,
-    };
-    Failure::new(class, format!("cannot empty the page cache: {error}"))
-}
-
-/// Empties the page cache. Returns the bytes in it before and after.
-pub(super) fn empty_the_cache() -> Result<[i64; 2], Failure> {
-    let before = page_cache::bytes().map_err(not_emptied)?;
-    page_cache::empty().map_err(not_emptied)?;
-    let after = page_cache::bytes().map_err(not_emptied)?;
-    Ok([before, after].map(|bytes| bytes as i64))
-}
-
-/// Makes sure that the probe's executable is no longer in it.
-fn the_probe_is_gone(run: &RunContext) -> Result<(), Failure> {
-    let left = page_cache::resident(&run.place.executable).map_err(not_emptied)?;
-    if left > 0 {
-        let path = run.place.executable.display();
-        let reason = format!(
-            "not as asked: {left} pages of `{path}` are still in the page cache after it was emptied"
-        );
-        return Err(Failure::new(FailureClass::Treatment, reason));
-    }
-    Ok(())
 }
 
 /// The steps of the command itself. The container runs between them, so they are in a list of their own.

@@ -20,11 +20,12 @@ use super::channel::{self, Awaited, Channel};
 use super::client::{self, Terminal};
 use super::component::Client;
 use super::helpers::{Helping, Working};
+use super::machine::Machine;
 use super::resources;
 use super::treatment::{Expected, Network};
 use super::{
     Access, Attachment, ContainerRequest, Cpu, Description, Entrypoint, Launch, Layer, Mount, Need, Object,
-    ObjectKind, Observed, Resident, RunContext, Spec, Subject, addresses, kinds,
+    ObjectKind, Observed, Resident, RunContext, Spec, Subject, kinds,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
@@ -127,6 +128,15 @@ pub trait Verbs: Send {
     }
     /// Removes what is left of it, in any state.
     fn discard(&mut self) -> Result<Found, Failure>;
+    /// What its program said when it was ready for orders, where it is no process and has no channel.
+    fn hello(&mut self) -> Option<Message> {
+        None
+    }
+    /// Carries out an order of such a program, and returns its reply as it travels.
+    fn reply(&mut self, order: &orders::Order) -> Result<String, Abort> {
+        let _ = order;
+        Err(no_service().into())
+    }
 }
 
 /// A container.
@@ -143,6 +153,7 @@ pub struct Container<'a> {
     helping: Helping,
     /// Of this thread, as far as it was its client.
     client_cpu: Nanos,
+    machine: &'a dyn Machine,
     created: Span,
     mounts: Vec<Mount>,
     service: Option<Service>,
@@ -154,6 +165,8 @@ enum Service {
     Awaited(Awaited),
     /// It has connected and sent `hello`; `orders` has the time allowed to each unanswered order.
     Ready { channel: Channel, hello: Box<Message>, orders: VecDeque<Nanos> },
+    /// It has said `hello`, and its verbs carry out orders; these replies were not asked for yet.
+    Script { hello: Box<Message>, replies: VecDeque<String> },
 }
 
 impl<'a> Container<'a> {
@@ -197,7 +210,9 @@ impl<'a> Container<'a> {
                 Some(Service::Awaited(awaited))
             }
         };
-        let verbs = subject.verbs(draft)?;
+        let mut verbs = subject.verbs(draft)?;
+        let scripted = |hello| Service::Script { hello: Box::new(hello), replies: VecDeque::new() };
+        let service = service.map(|awaited| verbs.hello().map_or(awaited, scripted));
         let entry = run.note(resources::container(&about.spec, &name))?;
         let mut made = Container {
             name,
@@ -210,6 +225,7 @@ impl<'a> Container<'a> {
             daemons: subject.daemons().map(<[i32]>::to_vec).map_err(str::to_owned),
             helping,
             client_cpu: Nanos(0),
+            machine: subject.machine(),
             created: Span::none(),
             mounts: request.mounts.clone(),
             service,
@@ -316,7 +332,7 @@ impl<'a> Container<'a> {
             self.service = Some(Service::Ready { channel, hello: Box::new(hello), orders: VecDeque::new() });
         }
         match &self.service {
-            Some(Service::Ready { hello, .. }) => Ok(hello),
+            Some(Service::Ready { hello, .. } | Service::Script { hello, .. }) => Ok(hello),
             _ => Err(no_service().into()),
         }
     }
@@ -329,21 +345,30 @@ impl<'a> Container<'a> {
 
     /// Sends an order that takes this long without waiting; [`Container::answer`] waits.
     pub fn send(&mut self, order: impl Into<orders::Order>, takes: Nanos) -> Result<(), Abort> {
-        let Some(Service::Ready { channel, orders, .. }) = &mut self.service else {
-            return Err(no_service().into());
-        };
-        channel.send(&order.into(), self.run)?;
-        orders.push_back(self.run.allowed + takes);
+        match &mut self.service {
+            Some(Service::Ready { channel, orders, .. }) => {
+                channel.send(&order.into(), self.run)?;
+                orders.push_back(self.run.allowed + takes);
+            }
+            Some(Service::Script { replies, .. }) => replies.push_back(self.verbs.reply(&order.into())?),
+            _ => return Err(no_service().into()),
+        }
         Ok(())
     }
 
     /// Waits for the answer to the oldest unanswered order. Why it was not carried out is a failure.
     pub fn answer<T: DeserializeOwned>(&mut self) -> Result<Answer<T>, Abort> {
-        let Some(Service::Ready { channel, orders, .. }) = &mut self.service else {
-            return Err(no_service().into());
+        let unsent = || Failure::environment("no order was sent");
+        let answered = match &mut self.service {
+            Some(Service::Ready { channel, orders, .. }) => {
+                channel.answer(orders.pop_front().ok_or_else(unsent)?, self.run)
+            }
+            Some(Service::Script { replies, .. }) => {
+                let reply = replies.pop_front().ok_or_else(unsent)?;
+                Ok(serde_json::from_str(&reply).or_environment("a scripted reply cannot be read")?)
+            }
+            _ => return Err(no_service().into()),
         };
-        let allowed = orders.pop_front().ok_or_else(|| Failure::environment("no order was sent"))?;
-        let answered = channel.answer(allowed, self.run);
         let Reply { began, ended, cpu, done } = answered.map_err(|abort| self.with_output(abort))?;
         Ok(Answer { began, ended, cpu, done: done? })
     }
@@ -411,9 +436,7 @@ impl<'a> Container<'a> {
 
     /// Its own addresses, without loopback.
     pub fn addresses(&mut self) -> Result<Vec<IpAddr>, Failure> {
-        let first = self.first_process()?;
-        addresses::of_process(first)
-            .or_environment(format_args!("cannot read the addresses of process {first}"))
+        self.machine.addresses(self.first_process())
     }
 
     /// The directories of its cgroups, one in each hierarchy that is mounted here.

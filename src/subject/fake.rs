@@ -1,22 +1,38 @@
 //! A scripted subject: its times come from a seeded generator, and nothing is started. It tests the whole
 //! pipeline exactly and without a clock. Hidden from users.
 
+mod files;
+mod network;
 mod work;
 
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::container::{Draft, Entered, Span, Verbs};
+use dunnage_orders::{Order, Reply};
+
+use self::files::Files;
+use self::network::{End, Served};
+use self::work::Clock;
+use super::container::{Draft, Entered, Published, Span, Verbs};
+use super::machine::Machine;
+use super::owners::Owners;
 use super::resources::{self, Object, ObjectKind, ObjectSpec};
 use super::spec::parse_duration;
+use super::storage::{Behind, Class};
 use super::treatment::Expected;
+use super::way::Way;
 use super::{
-    Cpu, Description, Entrypoint, Facts, Kind, Launch, Need, Observed, Place, RunContext, Spec, Subject,
-    Unavailable, kinds,
+    Access, ContainerRequest, Cpu, Description, Entrypoint, Facts, Kind, Launch, Need, Observed, Place, Port,
+    RunContext, Spec, Subject, Unavailable, kinds,
 };
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{Inside, Message, Seen};
 use crate::resource::{Found, Held};
 use crate::stats::Rng;
+use crate::sys::block_device::{Counters, Number};
+use crate::sys::filesystem::Left;
 use crate::units::{Nanos, Stamp};
 
 /// Its name on the command line.
@@ -44,12 +60,35 @@ struct Fake {
     script: Mutex<Script>,
 }
 
-/// The position in its script.
+/// The position in its script, and what it has made.
 #[derive(Default)]
 struct Script {
     launches: u64,
     rng: Option<Rng>,
+    images: BTreeMap<String, Image>,
+    /// Directories that stand for filesystems in memory.
+    memory: Vec<PathBuf>,
+    device: Counters,
+    served: Served,
+    /// Files and bytes that were made on the filesystem of images.
+    made: u64,
 }
+
+/// A scripted image.
+#[derive(Clone, Default)]
+struct Image {
+    layers: usize,
+    files: BTreeMap<PathBuf, u64>,
+    /// Whether it had a container.
+    is_used: bool,
+}
+
+/// What the first container on an image takes for each of its files, in seconds.
+const OF_A_FILE: f64 = 1e-4;
+/// The address of all scripted containers and hosts.
+const OWN: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+/// The device of all scripted files.
+const DEVICE: Number = (254, 0);
 
 /// The sum of the planted effects of all factors that are high, in seconds.
 fn planted(spec: &Spec) -> Option<f64> {
@@ -86,14 +125,17 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
                 &[Need::Address, Need::Ports, Need::Resolver, Need::Names, Need::Volumes, Need::Images],
             ]
             .concat(),
-            makes: &[ObjectKind::Volume, ObjectKind::Image],
+            makes: &[ObjectKind::Volume, ObjectKind::Image, ObjectKind::Network],
             ..Description::new(
                 spec,
                 Facts { runtime: spec.runtime.clone(), ..Facts::default() },
                 Expected::anything(),
             )
         },
-        script: Mutex::default(),
+        script: Mutex::new(Script {
+            device: Counters { flushes: Some(0), ..Counters::default() },
+            ..Script::default()
+        }),
     }))
 }
 
@@ -146,12 +188,12 @@ impl Fake {
         serde_json::to_string(&Ok::<_, Failure>(done)).or_environment("an answer cannot be written")
     }
 
-    /// A verb that takes this share of a launch.
-    fn verb(&self, run: &RunContext, share: f64) -> Result<Span, Abort> {
-        let took = self.next(run)? * share;
-        let took = Nanos((took * 1e9) as i64);
+    /// A verb that takes this share of a launch, and so many seconds.
+    fn verb(&self, run: &RunContext, share: f64, more: f64) -> Result<(Span, f64), Abort> {
+        let total = self.next(run)?;
+        let took = Nanos(((total * share + more) * 1e9) as i64);
         let began = run.pass(took + PAUSE);
-        Ok(Span { began, ended: Stamp(began.0 + took.0 as u64) })
+        Ok((Span { began, ended: Stamp(began.0 + took.0 as u64) }, total))
     }
 }
 
@@ -160,19 +202,53 @@ struct OfScript<'a> {
     fake: &'a Fake,
     run: &'a RunContext,
     spent: Cpu,
+    request: ContainerRequest,
+    files: Files,
+    end: End,
+    /// What its launch took, in seconds.
+    time: f64,
+}
+
+impl OfScript<'_> {
+    /// Its files by what was asked for; those of an image are made anew for its first container.
+    fn furnish(&mut self) -> f64 {
+        let mut script = self.fake.script();
+        let given = self.request.mounts.iter().find(|mount| mount.access == Access::Given);
+        let in_memory = given.is_some_and(|mount| script.memory.contains(&mount.host));
+        let of_host = given.is_some() || !self.request.volumes.is_empty();
+        self.files.arrive = !in_memory && self.request.volumes.is_empty();
+        self.files.factor = match self.request.image {
+            _ if in_memory => 0.1,
+            None if !of_host => 2.0,
+            _ => 1.0,
+        };
+        let named = self.request.image.as_ref().and_then(|image| image.name()).map(str::to_owned);
+        let Some(image) = named.and_then(|name| script.images.get_mut(&name)) else { return 0.0 };
+        self.files.copies = true;
+        (self.files.layers, self.files.sizes) = (image.layers, image.files.clone());
+        if std::mem::replace(&mut image.is_used, true) {
+            return 0.0;
+        }
+        let made = image.files.len() as u64;
+        script.made += made;
+        made as f64 * OF_A_FILE
+    }
 }
 
 impl Verbs for OfScript<'_> {
     fn create(&mut self) -> Result<Span, Abort> {
-        self.fake.verb(self.run, 0.3)
+        Ok(self.fake.verb(self.run, 0.3, 0.0)?.0)
     }
 
     fn start(&mut self) -> Result<Span, Abort> {
-        self.fake.verb(self.run, 0.4)
+        let more = self.furnish();
+        let (span, total) = self.fake.verb(self.run, 0.4, more)?;
+        self.time = total;
+        Ok(span)
     }
 
     fn exec(&mut self, order: Entrypoint<'_>) -> Result<Entered, Abort> {
-        let span = self.fake.verb(self.run, 0.2)?;
+        let (span, _) = self.fake.verb(self.run, 0.2, 0.0)?;
         let answer = self.fake.answer(order, span.took().seconds())?;
         let at = |share: f64| Stamp(span.began.0 + (span.took().0 as f64 * share) as u64);
         let (inside, seen) = (Inside::default(), Seen::default());
@@ -186,11 +262,11 @@ impl Verbs for OfScript<'_> {
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
-        self.fake.verb(self.run, 0.2)
+        Ok(self.fake.verb(self.run, 0.2, 0.0)?.0)
     }
 
     fn remove(&mut self) -> Result<Span, Abort> {
-        self.fake.verb(self.run, 0.1)
+        Ok(self.fake.verb(self.run, 0.1, 0.0)?.0)
     }
 
     fn first_process(&mut self) -> Result<i32, Failure> {
@@ -204,6 +280,31 @@ impl Verbs for OfScript<'_> {
     fn discard(&mut self) -> Result<Found, Failure> {
         Ok(Found::Yes)
     }
+
+    fn ports(&mut self) -> Result<Vec<Published>, Failure> {
+        let published = |port: &Port| Published { inside: port.number, host: (port.at, port.number).into() };
+        Ok(self.request.ports.iter().map(published).collect())
+    }
+
+    fn hello(&mut self) -> Option<Message> {
+        let at = self.run.pass(Nanos(0));
+        let (inside, seen) = (Inside::default(), Seen::default());
+        Some(Message { entry: at, main: None, ready: at, inside, answer: String::new(), seen })
+    }
+
+    fn reply(&mut self, order: &Order) -> Result<String, Abort> {
+        let mut script = self.fake.script();
+        let Script { rng, device, served, .. } = &mut *script;
+        let rng = rng.as_mut().expect("`prepare` seeds the generator before anything is started");
+        let mut clock = Clock { time: self.time, rng, passed: Nanos(0) };
+        let answer = self.files.answer(order, &mut clock, device);
+        let answer = answer.or_else(|| self.end.answer(order, &mut clock, served));
+        let done = answer.ok_or_else(|| Failure::new(FailureClass::Unsupported, Need::Work.lacking()));
+        let took = clock.passed;
+        let began = self.run.pass(took + PAUSE);
+        let reply = Reply { began, ended: Stamp(began.0 + took.0 as u64), cpu: Nanos(took.0 / 3), done };
+        Ok(serde_json::to_string(&reply).or_environment("an answer cannot be written")?)
+    }
 }
 
 impl Subject for Fake {
@@ -212,7 +313,16 @@ impl Subject for Fake {
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
-        Ok(Box::new(OfScript { fake: self, run: draft.run, spent: Cpu::default() }))
+        let Draft { run, request, .. } = draft;
+        Ok(Box::new(OfScript {
+            fake: self,
+            run,
+            spent: Cpu::default(),
+            request,
+            files: Files::default(),
+            end: End::default(),
+            time: 0.0,
+        }))
     }
 
     /// Names stand for what other subjects make.
@@ -222,6 +332,13 @@ impl Subject for Fake {
             return Err(resources::not_made(&self.about.spec, asked.kind()).into());
         }
         let record = resources::of_subject(kind, &self.about.spec, &name);
+        if let ObjectSpec::Image(_, layers) = asked {
+            run.pass(Nanos::from_seconds(self.next(run)?));
+            let own = layers.iter().flatten();
+            let files = own.map(|(path, bytes)| (Path::new("/").join(path), *bytes)).collect();
+            let image = Image { layers: layers.len(), files, is_used: false };
+            self.script().images.insert(name.clone(), image);
+        }
         run.owner.make(kind, record, || Ok(Object::Named(name)))
     }
 
@@ -270,7 +387,96 @@ impl Subject for Fake {
         Ok(Found::No)
     }
 
-    fn has_a_clock(&self) -> bool {
-        false
+    fn host<'a>(&'a self, _: &'a dyn Subject) -> &'a dyn Subject {
+        self
+    }
+
+    fn machine(&self) -> &dyn Machine {
+        self
+    }
+}
+
+/// Its time passes in the script, and nothing else happens.
+impl Machine for Fake {
+    fn rest(&self, run: &RunContext, time: Nanos) -> Result<(), Abort> {
+        run.pass(time);
+        Ok(())
+    }
+
+    fn empty_the_cache(&self, _: Option<&Path>) -> Result<[i64; 2], Failure> {
+        Ok([0, 0])
+    }
+
+    fn now(&self, run: &RunContext) -> Stamp {
+        run.pass(Nanos(0))
+    }
+
+    fn settle(&self, _: &Path) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn settle_all(&self) {}
+
+    fn left(&self, _: &Path) -> Option<Left> {
+        let made = self.script().made;
+        Some(Left { bytes: (1 << 50) - made * 1024, files: Some((1 << 40) - made) })
+    }
+
+    fn memory(&self, run: &RunContext) -> Result<Held<PathBuf>, Abort> {
+        let directory = run.empty_directory()?;
+        self.script().memory.push(directory.to_path_buf());
+        Ok(directory)
+    }
+
+    fn behind(&self, _: Option<i32>, path: &Path) -> Option<Behind> {
+        let in_memory = self.script().memory.iter().any(|own| own == path);
+        let (mount, class) = match (in_memory, path.is_dir()) {
+            (true, _) => ("tmpfs", Class::Memory),
+            (_, true) => ("ext4", Class::Synced),
+            _ => ("overlay", Class::Synced),
+        };
+        Some(Behind {
+            mount: mount.to_owned(),
+            options: Vec::new(),
+            class,
+            upper: Some(PathBuf::from("/")),
+            filesystem: if in_memory { mount } else { "ext4" }.to_owned(),
+            device: (!in_memory).then_some(DEVICE),
+            device_name: (!in_memory).then(|| "vda".to_owned()),
+            backing: None,
+        })
+    }
+
+    fn device(&self, _: Number) -> Option<Counters> {
+        Some(self.script().device)
+    }
+
+    fn addresses(&self, _: Result<i32, Failure>) -> Result<Vec<IpAddr>, Failure> {
+        Ok(vec![OWN.into()])
+    }
+
+    fn address(&self, _: &RunContext) -> Result<(Ipv4Addr, Option<Held<Ipv4Addr>>), Abort> {
+        Ok((OWN, None))
+    }
+
+    fn way(&self, _: super::Path) -> Option<Way> {
+        let links = [
+            ("mtu", "eth0 1500"),
+            ("mtu", "veth 1500"),
+            ("offloads", "eth0 tso gso"),
+            ("offloads", "veth gso"),
+        ];
+        Some(Way {
+            translation: Ok("none".to_owned()),
+            listener: None,
+            interfaces: Vec::new(),
+            links: links.map(|(fact, told)| (fact.to_owned(), told.to_owned())).to_vec(),
+            helpers: Vec::new(),
+            helper_cpu: Nanos(0),
+        })
+    }
+
+    fn owners(&self, _: Option<i32>, _: &Path) -> Owners {
+        Owners::Chowned
     }
 }

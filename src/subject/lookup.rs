@@ -18,7 +18,6 @@ use super::{
 };
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::resource::Held;
-use crate::resource::address::address;
 use crate::units::Nanos;
 
 /// What tells programs whom to ask.
@@ -65,7 +64,7 @@ impl<'a> Lookup<'a> {
         if !about.offers.contains(&need) {
             return Err(Failure::new(FailureClass::Unsupported, need.lacking()).into());
         }
-        let (helping, cpus) = (Helping::begin(subject), cpus()?);
+        let (host, helping, cpus) = (subject.host(host), Helping::begin(subject), cpus()?);
         let is_joined = need == Need::Names || about.expected.network == Network::Loopback;
         let network = is_joined.then(|| subject.make(ObjectSpec::Network, run)).transpose()?;
         let attachment = network.as_ref().and_then(|network| network.attachment());
@@ -73,9 +72,9 @@ impl<'a> Lookup<'a> {
         let of_host = attachment.clone().map(Attachment::as_its_host);
         let mut server = begun(host, joining(of_host), run)?;
         // The host of a bridge that no engine keeps has one address, and nothing else listens there.
-        let held = (!is_apart).then(|| address(&run.owner)).transpose()?;
+        let held = (!is_apart).then(|| subject.machine().address(run)).transpose()?;
         let own = match &held {
-            Some(own) => IpAddr::from(**own),
+            Some((own, _)) => IpAddr::from(*own),
             None => {
                 let own = server.addresses()?.into_iter().find(IpAddr::is_ipv4);
                 own.ok_or_else(|| Failure::environment("the host of a bridge has no address"))?
@@ -94,7 +93,17 @@ impl<'a> Lookup<'a> {
             file: is_engine.then(|| FILE.into()),
             is_engines: is_engine && need == Need::Names,
         };
-        Ok(Lookup { client, server, peer, network, _address: held, resolver, asks, cpus, helping })
+        Ok(Lookup {
+            client,
+            server,
+            peer,
+            network,
+            _address: held.and_then(|(_, held)| held),
+            resolver,
+            asks,
+            cpus,
+            helping,
+        })
     }
 
     /// Starts another container on the network that was made for the client, which resolves its name from now on.

@@ -23,6 +23,7 @@ pub mod helpers;
 pub mod limits;
 pub mod login;
 pub mod lookup;
+pub mod machine;
 pub mod observer;
 pub mod oci;
 pub mod owners;
@@ -61,6 +62,7 @@ use std::fmt;
 use dunnage_analysis::names::StampName;
 
 use self::container::{Draft, Verbs};
+use self::machine::Machine;
 use self::treatment::Expected;
 use crate::outcome::{Abort, Failure};
 use crate::probe::Task;
@@ -208,9 +210,13 @@ pub trait Subject: Send + Sync {
     fn own_store(&self) -> Option<usize> {
         None
     }
-    /// Whether it is timed by the kernel's clock; scripted subjects have their own.
-    fn has_a_clock(&self) -> bool {
-        true
+    /// Where programs outside of its containers run.
+    fn host<'a>(&'a self, usual: &'a dyn Subject) -> &'a dyn Subject {
+        usual
+    }
+    /// The machine around its containers.
+    fn machine(&self) -> &dyn Machine {
+        &machine::Here
     }
 }
 

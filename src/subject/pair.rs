@@ -174,7 +174,7 @@ impl<'a> Pair<'a> {
         if let Some((path, _)) = ends.iter().find(|(path, _)| !offers.contains(&path.need())) {
             return Err(Failure::new(FailureClass::Unsupported, path.need().lacking()).into());
         }
-        let helping = Helping::begin(subject);
+        let (host, helping) = (subject.host(host), Helping::begin(subject));
         let cpus = cpus()?;
         let is_joined = ends.iter().any(|(path, _)| is_joined(subject, *path));
         let network = is_joined.then(|| subject.make(ObjectSpec::Network, run)).transpose()?;
@@ -357,6 +357,9 @@ impl<'a> Pair<'a> {
         &mut self,
         work: impl FnOnce(&mut Pair<'a>) -> Result<(T, u64), Abort>,
     ) -> Result<(T, Way), Abort> {
+        if let Some(way) = self.subject.machine().way(self.path) {
+            return Ok((work(self)?.0, way));
+        }
         let before = self.counters()?;
         let (result, packets) = work(self)?;
         let after = self.counters()?;

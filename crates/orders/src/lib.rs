@@ -8,7 +8,6 @@ pub mod network;
 pub mod work;
 
 use dunnage_analysis::outcome::Failure;
-use dunnage_analysis::record::wire::SampleLine;
 use dunnage_analysis::units::whole_nanos;
 use dunnage_analysis::units::{Nanos, Stamp};
 use serde::de::DeserializeOwned;
@@ -22,7 +21,7 @@ use network::{
     Answered, AwaitAnswer, Connect, Connects, EndServers, Facts, Links, Names, Queries, Request, Requests,
     Resolve, Serve, StartProgram, Started, Stream, Streams, Trip, Trips, Usage, Used,
 };
-use work::{Calls, Carried, Command, Computed, Cpu, Ran, Script, Spin, Spun, Syscall, Throttle};
+use work::{Calls, Carried, Command, Computed, Cpu, Ran, Spin, Spun, Syscall, Throttle};
 
 /// An order, whose answer has a type of its own.
 pub trait Ask: Into<Order> {
@@ -62,7 +61,6 @@ orders! {
     Command -> Ran,
     Throttle -> Carried,
     Cpu -> Computed,
-    Script -> (SampleLine, Facts),
     Write -> Moved,
     Read -> Moved,
     Forget -> Forgotten,

@@ -105,15 +105,6 @@ pub struct Ready {
     pub allowed: Nanos,
 }
 
-/// What only a scripted subject does: all of a sample.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Script {
-    /// Of which kind.
-    pub kind: String,
-    /// With which choices.
-    pub words: Vec<String>,
-}
-
 /// How long a CPU was busy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spun {

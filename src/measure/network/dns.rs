@@ -2,7 +2,7 @@
 
 use dunnage_orders::network::{Names, Which};
 
-use super::super::{sample_of, scripted};
+use super::super::sample_of;
 use super::wrong;
 use crate::experiment::Setting;
 use crate::experiment::network::dns::{CONTAINER, FRESH, LASTS, NAMES, is_user_defined, names, which};
@@ -20,9 +20,6 @@ const LOST: f64 = 0.001;
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
     let need = if is_user_defined(setting) { Need::Names } else { Need::Resolver };
     let which = which(setting);
-    if !subject.has_a_clock() {
-        return scripted(subject, run, ("names", [need.name()]));
-    }
     let host = bare::peer(&run.place);
     let mut lookup = Lookup::begin(subject, &host, (need, Nanos(0)), run)?;
     if which == CONTAINER {

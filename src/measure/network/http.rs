@@ -33,8 +33,7 @@ const OPEN: [&str; 4] = ["p50", "p99", "p999", "max"];
 const PATIENCE: Nanos = Nanos::from_millis(10_000);
 
 /// How a path is measured.
-pub static EXCHANGE: Exchange =
-    Exchange { service: |_| Service::Http, addition, server, take, script: "requests" };
+pub static EXCHANGE: Exchange = Exchange { service: |_| Service::Http, addition, server, take };
 
 /// The program of a setting; one that makes no sense has been refused before.
 fn program(setting: &Setting) -> Result<Option<Program>, Failure> {

@@ -25,7 +25,6 @@ pub static EXCHANGE: Exchange = Exchange {
         Ok(Server::Probe(if is_of_streams(setting) { orders::Service::Tcp } else { orders::Service::Udp }))
     },
     take,
-    script: "trips",
 };
 
 fn service(setting: &Setting) -> Service {

@@ -9,7 +9,7 @@ pub mod throughput;
 
 use dunnage_analysis::distinct;
 
-use super::{Asked, Visit, Visited, sample_of, scripted};
+use super::{Asked, Visit, Visited, sample_of};
 use crate::experiment::Setting;
 use crate::experiment::network::names::HELPER_CPU;
 use crate::experiment::network::{self, path};
@@ -28,8 +28,6 @@ pub struct Exchange {
     server: fn(&Setting, &dyn Subject, &RunContext) -> Result<Server, Abort>,
     /// Takes a sample while its client has the turn.
     take: fn(&mut Pair<'_>, &Setting) -> Result<Sample, Abort>,
-    /// The script of a scripted subject.
-    script: &'static str,
 }
 
 impl Exchange {
@@ -57,21 +55,9 @@ struct Servers<'a> {
     pairs: Vec<Pair<'a>>,
 }
 
-/// The samples of a scripted subject.
-struct Scripted<'a>(&'a mut dyn Subject, &'a RunContext);
-
-impl Visit for Scripted<'_> {
-    fn take(&mut self, (experiment, setting): Asked<'_>) -> Result<Sample, Abort> {
-        scripted(self.0, self.1, (exchange(experiment).script, [path(setting).name()]))
-    }
-}
-
 /// Begins a visit to the servers of a subject.
 pub(super) fn begin<'a>(visited: Visited<'a>) -> Box<dyn Visit + 'a> {
     let Visited { subject, host, run, asked } = visited;
-    if !subject.has_a_clock() {
-        return Box::new(Scripted(subject, run));
-    }
     Box::new(Servers { subject, host, run, asked, pairs: Vec::new() })
 }
 

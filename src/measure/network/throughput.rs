@@ -21,7 +21,6 @@ pub static EXCHANGE: Exchange = Exchange {
     addition: |_, _| Ok(Addition::default()),
     server: |_, _, _| Ok(Server::Probe(orders::Service::Tcp)),
     take,
-    script: "streams",
 };
 
 fn take(pair: &mut Pair<'_>, setting: &Setting) -> Result<Sample, Abort> {

@@ -13,7 +13,7 @@ use crate::experiment::Setting;
 use crate::experiment::storage::disk::{
     APPENDS, BIND, RANDOM, ROOT, SMALL, TMPFS, VOLUME, bytes, files, names, place, sync,
 };
-use crate::measure::{sample_of, scripted};
+use crate::measure::sample_of;
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::subject::{Layer, RunContext, Subject, kind_of};
 use crate::units::Nanos;
@@ -27,9 +27,6 @@ const CEILING: (u64, u32) = (100, 16);
 
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
-    if !subject.has_a_clock() {
-        return scripted(subject, run, ("disk", [place(setting), sync(setting)]));
-    }
     let at = match place(setting) {
         BIND => At::Bind,
         ROOT => At::Root,
@@ -41,7 +38,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let is_bare = kind_of(&about.spec).is_ok_and(|kind| kind.layer == Layer::Bare);
     let place = Place::make(subject, at, run)?;
     let files = Files::begin(subject, &place, run)?;
-    place.has_room(files.behind.as_ref(), bytes(setting))?;
+    place.has_room(subject.machine(), files.behind.as_ref(), bytes(setting))?;
     let path = place.path.clone();
     let mut taken = Taken { files, path: path.clone(), how: how(setting)?, sample: Sample::default() };
     let treatment = taken.files.treatment()?;

@@ -13,13 +13,12 @@ use dunnage_orders::files::{
 use super::{Files, INSIDE, Place, Window};
 use crate::experiment::Setting;
 use crate::experiment::storage::layers::{
-    CHANGED, FIRST, LAST, LINE, MANY, NAME, SMALL, SMALL_BYTES, at, count, names, size,
+    CHANGED, FIRST, LAST, LINE, MANY, SMALL, SMALL_BYTES, at, count, names, size,
 };
-use crate::measure::{sample_of, scripted};
+use crate::measure::sample_of;
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::stats::Rng;
 use crate::subject::{Object, ObjectSpec, RunContext, Subject, drivers};
-use crate::sys::filesystem;
 use crate::units::Nanos;
 
 /// The random stream for the order of files.
@@ -53,10 +52,6 @@ fn single(operation: Counter) -> String {
 
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
-    if !subject.has_a_clock() {
-        let words = [at(setting), setting.get("layers").unwrap_or_default()];
-        return scripted(subject, run, (NAME, words));
-    }
     // Containers stay until they are removed: some engines mount what goes at the end so that syncs do nothing.
     let place = match count(setting) {
         None => Place::in_mount(&mount(subject, size(setting), run)?),
@@ -64,7 +59,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     };
     let files = Files::begin(subject, &place, run)?;
     let bytes: u64 = own(size(setting)).iter().map(|(_, bytes)| bytes).sum();
-    place.has_room(files.behind.as_ref(), bytes)?;
+    place.has_room(subject.machine(), files.behind.as_ref(), bytes)?;
     let (path, size) = (place.path, size(setting));
     let mut taken = Taken { files, path, size, sample: Sample::default() };
     let mut treatment = taken.files.treatment()?;
@@ -149,7 +144,7 @@ fn image(subject: &dyn Subject, count: usize, size: u64, run: &RunContext) -> Re
             .into());
         }
         let needed = COPIES * own;
-        let left = filesystem::left(&run.place.state).map_or(u64::MAX, |left| left.bytes);
+        let left = subject.machine().left(&run.place.state).map_or(u64::MAX, |left| left.bytes);
         if left < needed {
             return Err(Failure::environment(format!(
                 "no space left: an image of {count} layers needs {} MB, and `{}` has {} MB free",
@@ -163,7 +158,7 @@ fn image(subject: &dyn Subject, count: usize, size: u64, run: &RunContext) -> Re
             .map_err(|error| Failure::environment(format!("cannot read dunnage's own executable: {error}")))?;
         let made = subject.make(ObjectSpec::Image(&executable, &layers), run)?;
         // An overlay does not sync what is in a lower layer, and dirty pages cannot be dropped.
-        rustix::fs::sync();
+        subject.machine().settle_all();
         Ok(made)
     })
 }

@@ -5,19 +5,18 @@ pub mod disk;
 pub mod layers;
 pub mod owners;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use dunnage_orders::Ask;
 use dunnage_orders::files::{Forget, Forgotten};
 
-use crate::outcome::{Abort, Failure, OrEnvironment};
-use crate::resource::{Held, mounts};
-use crate::subject::storage::{self, Behind, Class};
+use crate::outcome::{Abort, Failure};
+use crate::resource::Held;
+use crate::subject::machine::Machine;
+use crate::subject::storage::{Behind, Class};
 use crate::subject::treatment::Own;
 use crate::subject::{Access, Container, ContainerRequest, Mount, Object, ObjectSpec, RunContext, Subject};
-use crate::sys::block_device::{self, Counters};
-use crate::sys::filesystem;
+use crate::sys::block_device::Counters;
 use crate::units::Nanos;
 
 /// The directory of the files in a container's own root, and in a volume.
@@ -68,7 +67,7 @@ impl Place {
                 place._directory = Some(directory);
             }
             At::Memory => {
-                let mounted = mounts::mount(&run.owner, mounts::Source::Filesystem("tmpfs", "", None))?;
+                let mounted = subject.machine().memory(run)?;
                 place.bind(&mounted);
                 place._mounted = Some(mounted);
             }
@@ -111,11 +110,16 @@ impl Place {
     }
 
     /// Fails where there is no room for this many bytes.
-    pub fn has_room(&self, behind: Option<&Behind>, bytes: u64) -> Result<(), Failure> {
+    pub fn has_room(
+        &self,
+        machine: &dyn Machine,
+        behind: Option<&Behind>,
+        bytes: u64,
+    ) -> Result<(), Failure> {
         let upper = behind.and_then(|behind| behind.upper.clone());
         let Some(directory) = upper.or_else(|| self.host.clone()) else { return Ok(()) };
         // One that only its own mount namespace has is not to be seen from here.
-        let Ok(left) = filesystem::left(&directory) else { return Ok(()) };
+        let Some(left) = machine.left(&directory) else { return Ok(()) };
         if left.bytes >= SHARE * bytes {
             return Ok(());
         }
@@ -131,6 +135,7 @@ impl Place {
 /// A container that carries out orders about files.
 pub struct Files<'a> {
     container: Container<'a>,
+    machine: &'a dyn Machine,
     /// What takes the bytes, where the host can see that.
     pub behind: Option<Behind>,
     run: &'a RunContext,
@@ -150,9 +155,9 @@ impl<'a> Files<'a> {
     pub fn begin(subject: &'a dyn Subject, place: &Place, run: &'a RunContext) -> Result<Files<'a>, Abort> {
         let mut container = crate::subject::pair::begun(subject, place.request.clone(), run)?;
         let above = place.path.parent().unwrap_or(Path::new("/")).to_owned();
-        // A kernel of its own shows no mounts to the host.
-        let behind = container.first_process().and_then(|first| storage::behind(first, &above)).ok();
-        Ok(Files { container, behind, run })
+        let machine = subject.machine();
+        let behind = machine.behind(container.first_process().ok(), &above);
+        Ok(Files { container, machine, behind, run })
     }
 
     /// Carries out an order that takes this long at most.
@@ -171,7 +176,7 @@ impl<'a> Files<'a> {
     }
 
     fn counted(&self) -> Option<Counters> {
-        block_device::counters(self.behind.as_ref()?.device?).ok()
+        self.machine.device(self.behind.as_ref()?.device?)
     }
 
     /// Carries out an order after everything older has been written, and says what the device counted while it `took` its time.
@@ -183,7 +188,7 @@ impl<'a> Files<'a> {
     ) -> Result<(O::Answer, Window), Abort> {
         self.settle()?;
         let first = self.counted();
-        self.run.quiet(BEFORE)?;
+        self.machine.rest(self.run, BEFORE)?;
         let before = self.counted();
         let done = self.ask(order, takes)?;
         let after = self.counted();
@@ -197,9 +202,8 @@ impl<'a> Files<'a> {
     /// Writes what is dirty, of the filesystem that takes the bytes alone where it can be reached.
     fn settle(&self) -> Result<(), Failure> {
         let upper = self.behind.as_ref().and_then(|behind| behind.upper.clone());
-        let place = upper.unwrap_or_else(|| self.run.workspace());
-        let Ok(directory) = File::open(&place) else { return Ok(()) };
-        rustix::fs::syncfs(&directory).or_environment(format_args!("cannot sync `{}`", place.display()))
+        let place = upper.filter(|upper| upper.exists()).unwrap_or_else(|| self.run.workspace());
+        self.machine.settle(&place)
     }
 
     /// What was found inside, and what takes the bytes, as recorded.

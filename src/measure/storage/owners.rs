@@ -1,19 +1,17 @@
 //! `owners`: a new image, and three containers on it, one after the other, each from the command that makes it until its
 //! program is ready. What the engine made for the first one is counted by the filesystem.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use dunnage_analysis::names::Counter;
 
 use crate::experiment::storage::owners::{LAYERS, SIZE, files, names};
 use crate::experiment::{QUIET, Setting};
-use crate::measure::{sample_of, scripted};
-use crate::outcome::{Abort, Failure, OrEnvironment, Sample};
-use crate::subject::owners::Owners;
-use crate::subject::storage;
+use crate::measure::sample_of;
+use crate::outcome::{Abort, OrEnvironment, Sample};
+use crate::subject::machine::Machine;
 use crate::subject::{Container, ContainerRequest, Object, ObjectSpec, Resident, RunContext, Subject};
-use crate::sys::clock;
-use crate::sys::filesystem::{self, Left};
+use crate::sys::filesystem::Left;
 
 /// The directory of the files in the image.
 const DIRECTORY: &str = "dunnage-files";
@@ -23,15 +21,12 @@ const TOGETHER: u64 = 100;
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
     let count = files(setting);
-    if !subject.has_a_clock() {
-        return scripted(subject, run, ("owners", [&count.to_string()]));
-    }
     let path = &run.place.executable;
     let executable = std::fs::read(path).or_environment(format_args!("cannot read `{}`", path.display()))?;
-    let began = clock::now();
+    let began = subject.machine().now(run);
     let image = subject.make(ObjectSpec::Image(&executable, &layers(count)), run)?;
     let mut taken = Taken::default();
-    taken.sample.add(names::IMAGE_TOOK, clock::now().since(began).0);
+    taken.sample.add(names::IMAGE_TOOK, subject.machine().now(run).since(began).0);
     taken.container(names::FIRST_TOOK, subject, &image, run)?;
     taken.container(names::SECOND_TOOK, subject, &image, run)?;
     taken.container(names::THIRD_TOOK, subject, &image, run)?;
@@ -65,9 +60,10 @@ impl Taken {
         image: &Object,
         run: &RunContext,
     ) -> Result<(), Abort> {
-        settle(&run.workspace())?;
-        run.quiet(QUIET)?;
-        let before = filesystem::left(&run.workspace()).ok();
+        let machine = subject.machine();
+        machine.settle(&run.workspace())?;
+        machine.rest(run, QUIET)?;
+        let before = machine.left(&run.workspace());
         let request = ContainerRequest {
             image: Some(image.clone()),
             program: Resident::Serves,
@@ -76,28 +72,27 @@ impl Taken {
         let mut container = Container::create(subject, &request, run)?;
         container.start()?;
         container.ready()?;
-        let ready = clock::now();
+        let ready = machine.now(run);
         if which == names::FIRST_TOOK {
             let treatment = container.treatment()?;
             self.sample.treatment = sample_of(Vec::new(), &treatment).treatment;
-            self.look(&mut container, before, run);
+            self.look(machine, container.first_process().ok(), (before, &run.workspace()));
         }
         self.sample.add(which, ready.since(container.created().began).0);
-        let began = clock::now();
+        let began = machine.now(run);
         container.stop()?;
         container.remove()?;
         if which == names::FIRST_TOOK {
-            self.sample.add(names::REMOVAL_TOOK, clock::now().since(began).0);
+            self.sample.add(names::REMOVAL_TOOK, machine.now(run).since(began).0);
         }
         Ok(())
     }
 
     /// Looks at what the engine made for the first container.
-    fn look(&mut self, container: &mut Container<'_>, before: Option<Left>, run: &RunContext) {
-        let Ok(first) = container.first_process() else { return };
+    fn look(&mut self, machine: &dyn Machine, first: Option<i32>, (before, watched): (Option<Left>, &Path)) {
         let file = Path::new("/").join(path_of(0, 0));
-        self.sample.add(names::OWNERS, Owners::of(first, &file).word().to_owned());
-        match made(first, before, &run.workspace()) {
+        self.sample.add(names::OWNERS, machine.owners(first, &file).word().to_owned());
+        match made(machine, first, (before, watched)) {
             Some((files, bytes)) => {
                 self.sample.extend(files.map(|files| (names::MADE_FILES, files)));
                 self.sample.add(names::MADE_BYTES, bytes);
@@ -110,21 +105,18 @@ impl Taken {
     }
 }
 
-/// Writes what is dirty of the filesystem that holds this directory, so that no container waits for it.
-fn settle(directory: &PathBuf) -> Result<(), Failure> {
-    std::fs::File::open(directory)
-        .and_then(|place| Ok(rustix::fs::syncfs(place)?))
-        .or_environment(format_args!("cannot sync `{}`", directory.display()))
-}
-
 /// How many files and bytes the filesystem that is watched has more than before, if this container writes there.
-fn made(first: i32, before: Option<Left>, watched: &Path) -> Option<(Option<i64>, i64)> {
-    let upper = storage::behind(first, Path::new("/")).ok()?.upper?;
+fn made(
+    machine: &dyn Machine,
+    first: Option<i32>,
+    (before, watched): (Option<Left>, &Path),
+) -> Option<(Option<i64>, i64)> {
+    let upper = machine.behind(first, Path::new("/"))?.upper?;
     let number = |path: &Path| rustix::fs::stat(path).ok().map(|facts| facts.st_dev);
     if number(&upper)? != number(watched)? {
         return None;
     }
-    let (before, after) = (before?, filesystem::left(watched).ok()?);
+    let (before, after) = (before?, machine.left(watched)?);
     let files = before.files.zip(after.files).map(|(before, after)| before as i64 - after as i64);
     Some((files, before.bytes as i64 - after.bytes as i64))
 }

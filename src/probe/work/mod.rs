@@ -28,7 +28,6 @@ pub(super) fn carry_out(order: Order) -> Result<Value, Failure> {
         Order::Command(order) => told(&order, command::work(&order)),
         Order::Throttle(order) => told(&order, throttle::work(order)),
         Order::Cpu(order) => told(&order, cpu::work(order)),
-        Order::Script(_) => Err(unsupported("only a scripted subject has a script")),
         Order::Write(order) => told(&order, files::write(&order)),
         Order::Read(order) => told(&order, files::read(&order)),
         Order::Forget(order) => told(&order, files::forget(&order)),

@@ -2,45 +2,48 @@
 //! scripted time, so that a planted effect is in every pass.
 
 use dunnage_analysis::experiment::cpu::{KINDS, WIDTHS};
-use dunnage_analysis::experiment::network::{dns, http, latency, throughput};
-use dunnage_analysis::experiment::storage::{disk, layers as layered, names as storage, owners as owned};
-use dunnage_analysis::record::wire::SampleLine;
 use dunnage_orders::Order;
-use dunnage_orders::work::{Command, Computed, End, Ended, Mode, Passes, Ran, Spent, Took, Whole};
+use dunnage_orders::work::{Cached, Command, Computed, End, Ended, Mode, Passes, Ran, Spent, Took, Whole};
 use serde_json::Value;
 
-use crate::outcome::{Distribution, Sample};
+use crate::outcome::Distribution;
 use crate::stats::Rng;
 use crate::units::Nanos;
+
+/// The time that one container's orders take.
+pub struct Clock<'a> {
+    /// What its launch took, in seconds.
+    pub time: f64,
+    pub rng: &'a mut Rng,
+    /// How much has passed.
+    pub passed: Nanos,
+}
+
+impl Clock<'_> {
+    /// So many nanoseconds for each second of the script, and by chance a little more.
+    pub fn nanos(&mut self, for_each: f64) -> Nanos {
+        let took = Nanos((self.time * for_each * (1.0 + 0.003 * self.rng.standard_normal().abs())) as i64);
+        self.passed = self.passed + took;
+        took
+    }
+
+    /// So many times, and all of them.
+    pub fn many(&mut self, count: u64, for_each: f64) -> (Distribution, Nanos) {
+        let all: Vec<u64> = (0..count).map(|_| self.nanos(for_each).0 as u64).collect();
+        let took = Nanos(all.iter().sum::<u64>() as i64);
+        (Distribution::of(all), took)
+    }
+}
 
 /// The scripted answer to an order whose work takes `time` seconds; none for a kind without a script.
 pub fn done(order: &Order, time: f64, rng: &mut Rng) -> Option<Value> {
     let answer = match order {
         Order::Cpu(order) => serde_json::to_value(cpu((order.passes, order.fixed), time, rng)),
         Order::Command(order) => serde_json::to_value(command(order, time)),
-        Order::Script(script) => {
-            let word = |at: usize| script.words.get(at).map_or("", String::as_str);
-            let (sample, facts) = match script.kind.as_str() {
-                "trips" => trips(word(0), time, rng),
-                "streams" => streams(word(0), time, rng),
-                "requests" => requests(word(0), time, rng),
-                "names" => names(word(0), time, rng),
-                "disk" => files(word(0), time, rng),
-                "layers" => layers(word(0), word(1), time, rng),
-                "owners" => owners(word(0), time, rng),
-                _ => return None,
-            };
-            let mut line = SampleLine::default();
-            line.measured(sample);
-            serde_json::to_value((line, facts))
-        }
         _ => return None,
     };
     Some(answer.expect("an answer can be written"))
 }
-
-/// A sample, and facts.
-type Told = (Sample, Vec<(&'static str, &'static str)>);
 
 /// Passes that are slower than the scripted time by chance, never faster. Several at once are a little slower
 /// than one alone. The fixed work is as long as a pass and uses CPU time only.
@@ -89,193 +92,10 @@ fn command(order: &Command, time: f64) -> Ran {
         most_memory: 2 << 20,
         own_memory: 1 << 19,
     });
-    Ran { end: End::Ended(Ended { status: 0, said: String::new(), left_running: 0, took }), ..nothing }
-}
-
-/// Bytes both ways at a gigabyte a second; a path other than `inside` is half as fast.
-fn streams(path: &str, time: f64, rng: &mut Rng) -> Told {
-    let factor = if path == "inside" { 1.0 } else { 2.0 };
-    let took = (time * 1e12 * factor * (1.0 + 0.05 * rng.standard_normal().abs())) as i64;
-    let results = [
-        (throughput::names::UP_BYTES, 1_000_000_000),
-        (throughput::names::UP_TOOK, took),
-        (throughput::names::DOWN_BYTES, 1_000_000_000),
-        (throughput::names::DOWN_TOOK, took),
-        (throughput::names::CLIENT_CPU, took),
-        (throughput::names::SERVER_CPU, took),
-        (throughput::names::HELPER_CPU, 0),
-    ];
-    (
-        Sample::default().with(results),
-        [("way", "none"), ("mtu", "eth0 1500,veth 1500"), ("offloads", "eth0 tso gso,veth gso")].to_vec(),
-    )
-}
-
-/// Names of a thousandth of the scripted time; a resolver between takes as long again.
-fn names(need: &str, time: f64, rng: &mut Rng) -> Told {
-    let factor = if need == "names" { 2.0 } else { 1.0 };
-    let name = || (time * 1e6 * factor * (1.0 + 0.05 * rng.standard_normal().abs())) as u64;
-    let names: Vec<u64> = std::iter::repeat_with(name).take(200).collect();
-    let results = [
-        (dns::names::RESOLVED, 199),
-        (dns::names::WARM_UP, 0),
-        (dns::names::QUERIES, 200),
-        (dns::names::HELPER_CPU, 0),
-    ];
-    (
-        Sample::default().with(results).with([(dns::names::NAME_TIME, Distribution::of(names))]),
-        [("resolver", "192.0.2.1"), ("helpers", "none")].to_vec(),
-    )
-}
-
-/// Requests of a thousandth of the scripted time; a path other than `inside` doubles it. A file takes as long again,
-/// and hashing ten times as long.
-fn requests(path: &str, time: f64, rng: &mut Rng) -> Told {
-    let factor = if path == "inside" { 1.0 } else { 2.0 };
-    let mut request = || (time * 1e6 * factor * (1.0 + 0.05 * rng.standard_normal().abs())) as u64;
-    let requests: Vec<u64> = std::iter::repeat_with(&mut request).take(200).collect();
-    let took = requests.iter().sum::<u64>() as i64;
-    let base = (time * 1e6 * 200.0) as i64;
-    let results = [
-        (http::names::REQUESTS, 200),
-        (http::names::TOOK, took),
-        (http::names::FILE_REQUESTS, 200),
-        (http::names::FILE_TOOK, took + base),
-        (http::names::HASHING_REQUESTS, 20),
-        (http::names::HASHING_TOOK, took / 10 + base),
-        (http::names::CLIENT_CPU, took / 3),
-        (http::names::SERVER_CPU, took / 4),
-        (http::names::HELPER_CPU, 0),
-    ];
-    let failed = http::FAILED.map(|name| (name, 0));
-    (
-        Sample::default()
-            .with(results.into_iter().chain(failed))
-            .with([(http::names::LATENCY, Distribution::of(requests))]),
-        vec![("way", "none")],
-    )
-}
-
-/// Round trips of a thousandth of the scripted time; a path other than `inside` doubles it.
-fn trips(path: &str, time: f64, rng: &mut Rng) -> Told {
-    let factor = if path == "inside" { 1.0 } else { 2.0 };
-    let trip = || (time * 1e6 * factor * (1.0 + 0.05 * rng.standard_normal().abs())) as u64;
-    let trips: Vec<u64> = std::iter::repeat_with(trip).take(200).collect();
-    let connect = Distribution::of(trips.iter().map(|trip| trip * 3));
-    let results = [
-        (latency::names::TRIPS, 0),
-        (latency::names::TOOK, 0),
-        (latency::names::CLIENT_CPU, 0),
-        (latency::names::SERVER_CPU, 0),
-        (latency::names::HELPER_CPU, 0),
-        (latency::names::CONNECTIONS_MADE, 100),
-        (latency::names::CONNECTIONS_TOOK, 0),
-    ];
-    (
-        Sample::default()
-            .with(results)
-            .with([(latency::names::TRIP, Distribution::of(trips)), (latency::names::CONNECT, connect)]),
-        vec![("way", "none")],
-    )
-}
-
-/// A gigabyte in the scripted time, and small records in a millionth of it; the container's root doubles both, and
-/// memory takes a tenth. Nothing of a volume arrives at the device.
-fn files(place: &str, time: f64, rng: &mut Rng) -> Told {
-    let factor = match place {
-        "root" => 2.0,
-        "tmpfs" => 0.1,
-        _ => 1.0,
-    };
-    let mut nanos =
-        |share: f64| (time * 1e9 * factor * share * (1.0 + 0.02 * rng.standard_normal().abs())) as i64;
-    let appends: Vec<u64> = std::iter::repeat_with(|| nanos(1e-3) as u64).take(100).collect();
-    let bytes = 100_000_000;
-    let results = [
-        (disk::names::WRITE_TOOK, nanos(0.1)),
-        (disk::names::WRITE_CPU, nanos(0.05)),
-        (disk::names::WRITE_BYTES, bytes),
-        (storage::DEVICE_BYTES, if place == "volume" { 0 } else { bytes }),
-        (storage::OTHERS_BYTES, 0),
-        (disk::names::READ_TOOK, nanos(0.05)),
-        (disk::names::READ_AGAIN_TOOK, nanos(0.01)),
-        (disk::names::READ_BYTES, bytes),
-        (disk::names::APPENDED, 100),
-        (disk::names::FLUSHES, 100),
-        (disk::names::RANDOM_WRITES, 1000),
-        (disk::names::RANDOM_WRITE_TOOK, nanos(0.1)),
-    ];
-    let device = if place == "tmpfs" { "none" } else { "vda" };
-    let notes = [("device", device), ("filesystem", "ext4"), ("mount", "overlay")];
-    (
-        Sample::default().with(results).with([
-            (disk::names::APPEND, Distribution::of(appends.iter().copied())),
-            (disk::names::RANDOM_READ, Distribution::of(appends)),
-        ]),
-        notes.to_vec(),
-    )
-}
-
-/// Changes of files of an image, which copy a gigabyte in a thousand times the scripted time, and openings that each layer
-/// above a file makes a tenth longer; in a mount nothing is copied.
-fn layers(place: &str, count: &str, time: f64, rng: &mut Rng) -> Told {
-    let count = count.parse().unwrap_or(0u32);
-    let is_mount = place == "bind";
-    let above = if place == "first" { count.saturating_sub(2) } else { 0 };
-    let mut nanos = |share: f64| (time * 1e11 * share * (1.0 + 0.003 * rng.standard_normal().abs())) as i64;
-    let size: i64 = 100_000_000;
-    let mut changed = |share: f64| nanos(1e-3 + if is_mount { 0.0 } else { share });
-    let mut results =
-        vec![(layered::names::BYTES, size), (layered::names::COPIED_BYTES, if is_mount { 0 } else { size })];
-    for (name, share) in [
-        (layered::names::MODIFY, 1.0),
-        (layered::names::MODIFY_25, 0.25),
-        (layered::names::MODIFY_4, 0.04),
-        (layered::names::MODIFY_1, 0.01),
-    ] {
-        results.push((name, changed(share)));
+    let cached = (order.mode == Mode::Cold).then_some(Cached { pages: Some(0), bytes: 4096 });
+    Ran {
+        cached,
+        end: End::Ended(Ended { status: 0, said: String::new(), left_running: 0, took }),
+        ..nothing
     }
-    for name in [layered::names::CHMOD, layered::names::CHOWN, layered::names::APPEND, layered::names::RENAME]
-    {
-        results.push((name, changed(0.1)));
-    }
-    results.push((layered::names::MODIFY_MANY, changed(1.0)));
-    for (name, share) in [
-        (layered::names::NEW, 1.0),
-        (layered::names::READ, 0.5),
-        (layered::names::READ_AGAIN, 0.1),
-        (layered::names::TRUNCATE, 0.1),
-        (layered::names::DELETE, 1e-3),
-    ] {
-        results.push((name, nanos(share)));
-    }
-    results.extend([(storage::DEVICE_BYTES, size), (storage::OTHERS_BYTES, 0)]);
-    let opened = 1e-5 * (1.0 + 0.1 * f64::from(above));
-    let mut many = |share: f64| Distribution::of(std::iter::repeat_with(|| nanos(share) as u64).take(100));
-    let distributions = [
-        (layered::names::OPEN, many(opened)),
-        (layered::names::OPEN_AGAIN, many(1e-5)),
-        (layered::names::MODIFY_SMALL, many(2e-3)),
-    ];
-    let (mount, options) = if is_mount { ("ext4", None) } else { ("overlay", Some(("metacopy", "off"))) };
-    let notes = [("device", "vda"), ("filesystem", "ext4"), ("mount", mount)].into_iter().chain(options);
-    (Sample::default().with(results).with(distributions), notes.collect())
-}
-
-/// Containers that take the scripted time; the first one on an image takes a tenth of a millisecond more for each of
-/// its files, which it makes anew.
-fn owners(files: &str, time: f64, rng: &mut Rng) -> Told {
-    const OF_A_FILE: f64 = 1e-4;
-    let files: u32 = files.parse().unwrap_or(0);
-    let mut nanos = |seconds: f64| (seconds * 1e9 * (1.0 + 0.02 * rng.standard_normal().abs())) as i64;
-    let results = [
-        (owned::names::IMAGE_TOOK, nanos(time)),
-        (owned::names::FIRST_TOOK, nanos(time + OF_A_FILE * f64::from(files))),
-        (owned::names::SECOND_TOOK, nanos(time)),
-        (owned::names::THIRD_TOOK, nanos(time)),
-        (owned::names::REMOVAL_TOOK, nanos(time)),
-        (owned::names::MADE_FILES, i64::from(files)),
-        (owned::names::MADE_BYTES, i64::from(files) * 1024),
-    ];
-    (Sample::default().with(results), vec![("owners", "chowned")])
 }
