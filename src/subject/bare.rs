@@ -14,7 +14,7 @@ use self::confined::Confinement;
 use super::client::{self, Call, Holds, Terminal};
 use super::component::identified;
 use super::confined::Confined;
-use super::container::{Draft, Entered, Span, Verbs, nothing_runs, recorded};
+use super::draft::{Draft, Entered, Span, Verbs, nothing_runs, recorded};
 use super::limits::Limits;
 use super::roots::{self, Fresh};
 use super::treatment::{Expected, Own};

@@ -6,128 +6,29 @@
 //! are handled here for all of them. Deliberately absent: what the verbs are used for, which experiments
 //! decide.
 
-// long: a handle and the meaning of each verb for it belong together, and every subject shares all of it.
-
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::net::IpAddr;
+use std::path::PathBuf;
 
 use dunnage_orders::{self as orders, Answer, Ask, Reply};
 use serde::de::DeserializeOwned;
 
 use super::channel::{self, Awaited, Channel};
-use super::client::{self, Terminal};
-use super::component::Client;
+use super::draft::{Draft, Entered, Published, Span, Verbs, is_cut_short, is_over};
 use super::helpers::{Helping, Working};
 use super::resources;
 use super::treatment::{Expected, Network};
 use super::{
-    Access, Attachment, ContainerRequest, Cpu, Description, Entrypoint, Launch, Layer, Mount, Need, Object,
-    ObjectKind, Observed, Resident, RunContext, Spec, Subject, addresses, kinds,
+    Access, Attachment, ContainerRequest, Cpu, Description, Entrypoint, Layer, Mount, Need, Object,
+    ObjectKind, Observed, Resident, RunContext, Subject, addresses, kinds,
 };
-use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
+use crate::probe::Task;
 use crate::probe::message::Message;
-use crate::probe::{PROBE, Task};
 use crate::resource::journal::Entry;
-use crate::resource::{Found, command, remove_tree};
-use crate::sys::signals;
-use crate::sys::spawn::{Ended, Program};
-use crate::sys::{cgroup, clock, pidfd, place};
-use crate::units::{Nanos, Stamp};
-
-/// The time of one verb.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    /// Right before its first system call.
-    pub began: Stamp,
-    /// Right after the end of its last command or request was reported.
-    pub ended: Stamp,
-}
-
-impl Span {
-    /// Its duration.
-    pub fn took(self) -> Nanos {
-        self.ended.since(self.began)
-    }
-
-    /// A verb for which there is nothing to do.
-    pub(super) fn none() -> Span {
-        let now = clock::now();
-        Span { began: now, ended: now }
-    }
-}
-
-/// A second process that was started in a running container and has ended.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Entered {
-    /// Right before the system call that starts the command.
-    pub spawned: Stamp,
-    /// When its end was reported.
-    pub returned: Stamp,
-    /// What the probe reported from inside.
-    pub message: Message,
-    /// What was found inside, as recorded with the sample.
-    pub treatment: Vec<(&'static str, String)>,
-    /// CPU time of this thread where dunnage is the client.
-    pub client_cpu: Nanos,
-}
-
-/// A port of a container that is published at an address of the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Published {
-    /// The port inside.
-    pub inside: u16,
-    /// Its address on the host.
-    pub host: SocketAddr,
-}
-
-/// A container that is about to be made.
-#[derive(Debug)]
-pub struct Draft<'a> {
-    /// Its name.
-    pub name: String,
-    /// Its own directory, which is removed with it.
-    pub directory: PathBuf,
-    /// What it is to be.
-    pub request: ContainerRequest,
-    /// Its run.
-    pub run: &'a RunContext,
-    /// What must be found inside.
-    pub expected: Expected,
-}
-
-/// What a kind of subject does for each verb of one container. They are called in the order of their
-/// declaration, `exec` any number of times; after a failure only `discard` may follow.
-pub trait Verbs: Send {
-    /// Makes the container, which does not run yet.
-    fn create(&mut self) -> Result<Span, Abort>;
-    /// Starts its program.
-    fn start(&mut self) -> Result<Span, Abort>;
-    /// Runs the probe as a second process inside with this order.
-    fn exec(&mut self, order: Entrypoint<'_>) -> Result<Entered, Abort>;
-    /// Sends its program SIGTERM, and waits until it has ended.
-    fn stop(&mut self) -> Result<Span, Abort>;
-    /// Removes it.
-    fn remove(&mut self) -> Result<Span, Abort>;
-    /// The process id of its first process on the host.
-    fn first_process(&mut self) -> Result<i32, Failure>;
-    /// Where its ports can be reached; empty where none is published.
-    fn ports(&mut self) -> Result<Vec<Published>, Failure> {
-        Ok(Vec::new())
-    }
-    /// What its program has written so far, where that is kept.
-    fn output(&mut self) -> String {
-        String::new()
-    }
-    /// CPU time that it has used so far, where that is not the machine's.
-    fn own_account(&self) -> Option<Cpu> {
-        None
-    }
-    /// Removes what is left of it, in any state.
-    fn discard(&mut self) -> Result<Found, Failure>;
-}
+use crate::resource::remove_tree;
+use crate::sys::{cgroup, clock, place};
+use crate::units::Nanos;
 
 /// A container.
 pub struct Container<'a> {
@@ -455,135 +356,7 @@ impl Drop for Container<'_> {
     }
 }
 
-/// Whether a request was abandoned that a daemon may still carry out.
-pub(super) fn is_cut_short(abort: &Abort) -> bool {
-    match abort {
-        Abort::Interrupted => true,
-        Abort::Failed(failure) => failure.class == FailureClass::Timeout,
-    }
-}
-
-/// Whether the container can no longer appear. A daemon that was not waited for may still make it after the
-/// removal, so then its line stays in the journal for a later sweep.
-pub(super) fn is_over(cut_short: bool, removed: &Result<Found, Failure>) -> bool {
-    match removed {
-        Ok(Found::No) => !cut_short,
-        Ok(Found::Yes) => true,
-        Err(_) => false,
-    }
-}
-
-/// Carries out one launch under its own line in the journal. If it fails, `discard` removes what it left.
-pub(super) fn recorded(
-    run: &RunContext,
-    spec: &Spec,
-    name: &str,
-    launch: impl FnOnce() -> Result<Launch, Abort>,
-    discard: impl FnOnce() -> Result<Found, Failure>,
-) -> Result<Launch, Abort> {
-    let entry = run.note(resources::container(spec, name))?;
-    let launched = launch();
-    if launched.as_ref().err().is_none_or(|abort| is_over(is_cut_short(abort), &discard())) {
-        run.cross_out(entry);
-    }
-    launched
-}
-
-impl Draft<'_> {
-    /// What its program is to do.
-    pub(super) fn entrypoint(&self) -> Entrypoint<'_> {
-        Entrypoint::Stay(&self.request)
-    }
-
-    /// Runs one command; if it fails, the failure has the command's own words.
-    pub(super) fn carry_out(&self, client: &Client, words: &[impl AsRef<str>]) -> Result<Span, Abort> {
-        let ended = command::carry_out(&client.program(words)?, self.run.allowed, &self.run.interrupts)?;
-        Ok(Span { began: ended.spawned, ended: ended.returned })
-    }
-
-    /// Has a client run the probe with this order inside, with this verb.
-    pub(super) fn enter(
-        &self,
-        client: &Client,
-        verb: &[&str],
-        order: Entrypoint<'_>,
-        terminal: Terminal,
-    ) -> Result<Entered, Abort> {
-        let order_words = order.words(self.expected.detail());
-        let words = [&self.name, EXECUTABLE, PROBE].into_iter().chain(order_words.iter().map(String::as_str));
-        let words: Vec<&str> = verb.iter().copied().chain(words).collect();
-        self.enter_by(&client.program(&words)?, order, terminal)
-    }
-
-    /// The same with a complete command.
-    pub(super) fn enter_by(
-        &self,
-        program: &Program,
-        order: Entrypoint<'_>,
-        terminal: Terminal,
-    ) -> Result<Entered, Abort> {
-        let allowed = order.allowed(self.run);
-        let ended = command::until_it_ends(program, order.reading(), allowed, Some(&self.run.interrupts))?;
-        Ok(self.entered(&program.shown(), &ended, terminal, order)?)
-    }
-
-    /// The result of an entry from the probe's message.
-    pub(super) fn entered(
-        &self,
-        shown: &str,
-        ended: &Ended,
-        terminal: Terminal,
-        order: Entrypoint<'_>,
-    ) -> Result<Entered, Failure> {
-        let message = client::message_in(shown, ended, terminal, order)?;
-        let treatment = self.run.treatment(&self.expected, &message.inside);
-        let (spawned, returned, client_cpu) = (ended.spawned, ended.returned, Nanos(0));
-        Ok(Entered { spawned, returned, message, treatment, client_cpu })
-    }
-
-    /// Waits until the first process has ended, after this command has sent it SIGTERM.
-    pub(super) fn stop(&self, client: &Client, words: &[&str], first: &First) -> Result<Span, Abort> {
-        let sent = self.carry_out(client, words)?;
-        let allowed = self.run.allowed;
-        match self.run.interrupts.await_end(Some(&first.process), allowed) {
-            signals::Awaited::Ended => Ok(Span { ended: clock::now(), ..sent }),
-            signals::Awaited::Interrupted => Err(Abort::Interrupted),
-            signals::Awaited::TimedOut => {
-                let reason = format!(
-                    "the container did not end within {allowed} after `{}`",
-                    client.program(words)?.shown()
-                );
-                Err(Failure { took: allowed, ..Failure::new(FailureClass::Timeout, reason) }.into())
-            }
-        }
-    }
-}
-
-/// The first process of a container, which is not dunnage's child.
-#[derive(Debug)]
-pub(super) struct First {
-    pub pid: i32,
-    pub process: OwnedFd,
-}
-
-impl First {
-    /// From the pid file of the program that started it.
-    pub fn of_file(path: &Path, by: &str) -> Result<First, Failure> {
-        let said = std::fs::read_to_string(path).unwrap_or_default();
-        let pid = said.trim().parse();
-        let pid =
-            pid.map_err(|_| Failure::environment(format!("`{by}` left no process id in its pid file")))?;
-        let process = pidfd::open(pid).or_environment(format_args!("cannot watch process {pid}"))?;
-        Ok(First { pid, process })
-    }
-}
-
-/// A verb called out of order. Experiments keep the order, so this is a bug in dunnage.
-pub(super) fn nothing_runs() -> Failure {
-    Failure::environment("the container is not running")
-}
-
-/// The same for orders to a program that takes none or is not ready.
+/// An order to a program that takes none or is not ready, which is a bug in dunnage too.
 fn no_service() -> Failure {
     Failure::environment("no service is ready in this container")
 }

@@ -20,7 +20,7 @@ use self::verbs::OfContainerd;
 use super::client::{self, Call};
 use super::component::{Client, components, identified, program};
 use super::confined::Confined;
-use super::container::{Draft, Verbs, recorded};
+use super::draft::{Draft, Verbs, recorded};
 use super::engine::Engine;
 use super::limits::Limits;
 use super::resources::{self, Object, ObjectKind, ObjectSpec};

@@ -17,7 +17,7 @@ use self::verbs::OfEngine;
 use super::client::{self, Call, Terminal};
 use super::component::Client;
 use super::confined::Confined;
-use super::container::{Draft, Verbs, recorded};
+use super::draft::{Draft, Verbs, recorded};
 use super::drivers::Storage;
 use super::limits::Limits;
 use super::owners::UserMap;

@@ -5,7 +5,7 @@ mod work;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::container::{Draft, Entered, Span, Verbs};
+use super::draft::{Draft, Entered, Span, Verbs};
 use super::resources::{self, Object, ObjectKind, ObjectSpec};
 use super::spec::parse_duration;
 use super::treatment::Expected;

@@ -11,7 +11,7 @@ use self::verbs::OfFloor;
 use super::client::{self, Call, Holds, Returned};
 use super::component::identified;
 use super::confined::Confined;
-use super::container::{Draft, Verbs, recorded};
+use super::draft::{Draft, Verbs, recorded};
 use super::filter;
 use super::limits;
 use super::resources::{self, Object, ObjectKind, ObjectSpec};

@@ -11,7 +11,7 @@ use self::verbs::OfRuntime;
 use super::client::{self, Call};
 use super::component::{Client, program};
 use super::confined::Confined;
-use super::container::{Draft, Verbs, recorded};
+use super::draft::{Draft, Verbs, recorded};
 use super::filter;
 use super::limits::{self, Limits};
 use super::resources::{self, Object, ObjectKind, ObjectSpec};

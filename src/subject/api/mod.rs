@@ -18,7 +18,7 @@ use self::http::Request;
 use self::requests::{Container, ContainerConfig};
 use self::verbs::OfApi;
 use super::component::{identified, unavailable};
-use super::container::{Draft, Verbs};
+use super::draft::{Draft, Verbs};
 use super::engine::{Engine, RUN_LABEL, STATE_LABEL, is_about_nothing, published};
 use super::resources::{Attachment, Object, layered, load_image, of_subject};
 use super::unavailable::silent_docker;

@@ -17,7 +17,7 @@ use crate::probe::PROBE;
 use crate::resource::Found;
 use crate::subject::Entrypoint;
 use crate::subject::client::Terminal;
-use crate::subject::container::{Draft, Entered, Published, Span, Verbs};
+use crate::subject::draft::{Draft, Entered, Published, Span, Verbs};
 use crate::sys::clock;
 use crate::sys::process;
 use crate::sys::socket::Patience;

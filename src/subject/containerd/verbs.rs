@@ -12,7 +12,7 @@ use super::super::client::Terminal;
 use super::Containerd;
 use crate::outcome::{Abort, Failure};
 use crate::resource::Found;
-use crate::subject::container::{Draft, Entered, First, Span, Verbs, nothing_runs};
+use crate::subject::draft::{Draft, Entered, First, Span, Verbs, nothing_runs};
 use crate::subject::limits::Limits;
 use crate::subject::{Entrypoint, Spec};
 

@@ -3,7 +3,7 @@
 //! socket that takes connections there. Some engines only repeat what was asked for.
 
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::subject::container::Published;
+use crate::subject::draft::Published;
 use crate::subject::way;
 use crate::subject::work::{Port, published};
 use crate::subject::{Container, ContainerRequest, RunContext, Subject};

@@ -8,7 +8,7 @@ use super::Engine;
 use crate::outcome::{Abort, Failure};
 use crate::resource::Found;
 use crate::subject::Entrypoint;
-use crate::subject::container::{Draft, Entered, Published, Span, Verbs};
+use crate::subject::draft::{Draft, Entered, Published, Span, Verbs};
 
 /// A container of an engine.
 pub(super) struct OfEngine<'a> {

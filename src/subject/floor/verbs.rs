@@ -10,7 +10,7 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::PROBE;
 use crate::resource::Found;
-use crate::subject::container::{Draft, Entered, Span, Verbs, nothing_runs};
+use crate::subject::draft::{Draft, Entered, Span, Verbs, nothing_runs};
 use crate::subject::{Attachment, Entrypoint};
 use crate::sys::clock;
 use crate::sys::container::{Entrance, LaunchError, Made, Prepared, Running};

@@ -7,7 +7,7 @@ use super::{Bundle, Oci};
 use crate::outcome::{Abort, Failure};
 use crate::resource::Found;
 use crate::subject::Entrypoint;
-use crate::subject::container::{Draft, Entered, First, Span, Verbs, nothing_runs};
+use crate::subject::draft::{Draft, Entered, First, Span, Verbs, nothing_runs};
 use crate::subject::roots::Fresh;
 
 /// A container of a runtime.
