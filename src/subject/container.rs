@@ -280,9 +280,10 @@ impl<'a> Container<'a> {
         &self.mounts
     }
 
-    /// Sends its program SIGTERM, and waits until it has ended.
-    pub fn stop(&mut self) -> Result<Span, Abort> {
-        self.carry_out(|verbs| verbs.stop())
+    /// Sends its program SIGTERM and, after so many seconds, SIGKILL; waits until it has ended. Without a
+    /// second, it is killed at once. Engines give [`GRACE`](super::GRACE) unless asked otherwise.
+    pub fn stop(&mut self, grace: u32) -> Result<Span, Abort> {
+        self.carry_out(|verbs| verbs.stop(grace))
     }
 
     /// Removes it, now that it is stopped.

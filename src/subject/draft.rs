@@ -17,7 +17,7 @@ use crate::probe::PROBE;
 use crate::probe::message::Message;
 use crate::resource::{Found, command};
 use crate::sys::signals;
-use crate::sys::spawn::{Ended, Program};
+use crate::sys::spawn::{Ended, Program, Unfinished};
 use crate::sys::{clock, pidfd};
 use crate::units::{Nanos, Stamp};
 
@@ -41,6 +41,14 @@ impl Span {
         let now = clock::now();
         Span { began: now, ended: now }
     }
+}
+
+/// Seconds from SIGTERM to SIGKILL that engines give a program which they are to stop, unless asked otherwise.
+pub const GRACE: u32 = 10;
+
+/// So many seconds.
+pub(super) fn seconds(count: u32) -> Nanos {
+    Nanos::from_millis(i64::from(count) * 1000)
 }
 
 /// A second process that was started in a running container and has ended.
@@ -91,8 +99,9 @@ pub trait Verbs: Send {
     fn start(&mut self) -> Result<Span, Abort>;
     /// Runs the probe as a second process inside with this order.
     fn exec(&mut self, order: Entrypoint<'_>) -> Result<Entered, Abort>;
-    /// Sends its program SIGTERM, and waits until it has ended.
-    fn stop(&mut self) -> Result<Span, Abort>;
+    /// Sends its program SIGTERM and, after so many seconds, SIGKILL; waits until it has ended. Without a
+    /// second, it is killed at once.
+    fn stop(&mut self, grace: u32) -> Result<Span, Abort>;
     /// Removes it.
     fn remove(&mut self) -> Result<Span, Abort>;
     /// The process id of its first process on the host.
@@ -155,7 +164,17 @@ impl Draft<'_> {
 
     /// Runs one command; if it fails, the failure has the command's own words.
     pub(super) fn carry_out(&self, client: &Client, words: &[impl AsRef<str>]) -> Result<Span, Abort> {
-        let ended = command::carry_out(&client.program(words)?, self.run.allowed, &self.run.interrupts)?;
+        self.carry_out_within(self.run.allowed, client, words)
+    }
+
+    /// The same for a command that may take this long.
+    pub(super) fn carry_out_within(
+        &self,
+        allowed: Nanos,
+        client: &Client,
+        words: &[impl AsRef<str>],
+    ) -> Result<Span, Abort> {
+        let ended = command::carry_out(&client.program(words)?, allowed, &self.run.interrupts)?;
         Ok(Span { began: ended.spawned, ended: ended.returned })
     }
 
@@ -199,20 +218,40 @@ impl Draft<'_> {
         Ok(Entered { spawned, returned, message, treatment, client_cpu })
     }
 
-    /// Waits until the first process has ended, after this command has sent it SIGTERM.
-    pub(super) fn stop(&self, client: &Client, words: &[&str], first: &First) -> Result<Span, Abort> {
-        let sent = self.carry_out(client, words)?;
-        let allowed = self.run.allowed;
-        match self.run.interrupts.await_end(Some(&first.process), allowed) {
-            signals::Awaited::Ended => Ok(Span { ended: clock::now(), ..sent }),
-            signals::Awaited::Interrupted => Err(Abort::Interrupted),
-            signals::Awaited::TimedOut => {
-                let reason = format!(
-                    "the container did not end within {allowed} after `{}`",
-                    client.program(words)?.shown()
-                );
-                Err(Failure { took: allowed, ..Failure::new(FailureClass::Timeout, reason) }.into())
+    /// Stops the first process, to which `kill` sends a signal of this name: SIGTERM and, after its grace,
+    /// SIGKILL.
+    pub(super) fn stop<'w>(
+        &self,
+        client: &Client,
+        kill: impl Fn(&'static str) -> Vec<&'w str>,
+        first: &First,
+        grace: u32,
+    ) -> Result<Span, Abort> {
+        let mut span = None;
+        let attempts = [("SIGTERM", seconds(grace)), ("SIGKILL", self.run.allowed)];
+        for (signal, allowed) in attempts.into_iter().filter(|(_, allowed)| *allowed > Nanos(0)) {
+            let sent = self.carry_out(client, &kill(signal))?;
+            let span = *span.get_or_insert(sent);
+            match self.run.interrupts.await_end(Some(&first.process), allowed) {
+                signals::Awaited::Ended => return Ok(Span { ended: clock::now(), ..span }),
+                signals::Awaited::Interrupted => return Err(Abort::Interrupted),
+                signals::Awaited::TimedOut => {}
             }
+        }
+        let (allowed, shown) = (self.run.allowed, client.program(&kill("SIGKILL"))?.shown());
+        let reason = format!("the container did not end within {allowed} after `{shown}`");
+        Err(Failure { took: allowed, ..Failure::new(FailureClass::Timeout, reason) }.into())
+    }
+}
+
+/// A program that was waited for as long as its grace, and then killed, is stopped as well.
+pub(super) fn stopped(end: Result<Ended, Unfinished>) -> Result<Stamp, Abort> {
+    match end {
+        Ok(ended) => Ok(ended.returned),
+        Err(Unfinished::TimedOut { .. }) => Ok(clock::now()),
+        Err(Unfinished::Interrupted) => Err(Abort::Interrupted),
+        Err(Unfinished::Failed(error)) => {
+            Err(Failure::environment(format!("cannot wait for the program: {error}")).into())
         }
     }
 }

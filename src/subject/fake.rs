@@ -185,7 +185,7 @@ impl Verbs for OfScript<'_> {
         Ok(Entered { spawned: span.began, returned: span.ended, message, treatment, client_cpu })
     }
 
-    fn stop(&mut self) -> Result<Span, Abort> {
+    fn stop(&mut self, _: u32) -> Result<Span, Abort> {
         self.fake.verb(self.run, 0.2)
     }
 

@@ -11,7 +11,7 @@ use crate::measure::{sample_of, scripted};
 use crate::outcome::{Abort, Failure, OrEnvironment, Sample};
 use crate::subject::owners::Owners;
 use crate::subject::storage;
-use crate::subject::{Container, ContainerRequest, Object, ObjectSpec, Resident, RunContext, Subject};
+use crate::subject::{Container, ContainerRequest, GRACE, Object, ObjectSpec, Resident, RunContext, Subject};
 use crate::sys::clock;
 use crate::sys::filesystem::{self, Left};
 
@@ -84,7 +84,7 @@ impl Taken {
         }
         self.sample.add(which, ready.since(container.created().began).0);
         let began = clock::now();
-        container.stop()?;
+        container.stop(GRACE)?;
         container.remove()?;
         if which == names::FIRST_TOOK {
             self.sample.add(names::REMOVAL_TOOK, clock::now().since(began).0);

@@ -28,8 +28,6 @@ pub struct ContainerConfig<'a> {
     pub detail: Option<&'static str>,
     /// The kernel's limits, soft and hard alike, where they must be given to the engine.
     pub ulimits: &'a [(&'static str, u64)],
-    /// Seconds between SIGTERM and SIGKILL, where the API's default differs from the command line's.
-    pub stop_timeout: Option<u32>,
     /// The run that it belongs to.
     pub run: &'a str,
     /// The random name of the state directory with the run's journal.
@@ -44,7 +42,7 @@ impl ContainerConfig<'_> {
             arguments.insert(0, PROBE.to_owned());
         }
         let executable = self.executable.map(|_| ["/dunnage"]);
-        let mut all = json!({
+        json!({
             "AttachStdin": false,
             "AttachStdout": true,
             "AttachStderr": true,
@@ -55,11 +53,7 @@ impl ContainerConfig<'_> {
             "Entrypoint": executable,
             "Labels": { RUN_LABEL: self.run, STATE_LABEL: self.state },
             "HostConfig": self.host_config(entrypoint),
-        });
-        if let Some(seconds) = self.stop_timeout {
-            all["StopTimeout"] = json!(seconds);
-        }
-        all
+        })
     }
 
     fn host_config(&self, entrypoint: Entrypoint<'_>) -> Value {
@@ -179,7 +173,6 @@ mod tests {
             executable,
             detail: spec.get("memory").map(|_| "limits"),
             ulimits: &[("nofile", 1024)],
-            stop_timeout: Some(10),
             run: "12345678",
             state: "0123",
         };
@@ -199,7 +192,7 @@ mod tests {
         assert_eq!((&host["PidMode"], &host["UsernsMode"]), (&json!("host"), &json!("host")));
         assert_eq!((&host["Runtime"], &body["Tty"]), (&json!("crun"), &json!(true)));
         assert_eq!(host["Ulimits"], json!([{ "Name": "nofile", "Soft": 1024, "Hard": 1024 }]));
-        assert_eq!((&body["Cmd"], &body["StopTimeout"]), (&json!(["start", "limits"]), &json!(10)));
+        assert_eq!(body["Cmd"], json!(["start", "limits"]));
         assert_eq!(body["Labels"], json!({ "dunnage.run": "12345678", "dunnage.state": "0123" }));
     }
 

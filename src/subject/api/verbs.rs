@@ -17,7 +17,7 @@ use crate::probe::PROBE;
 use crate::resource::Found;
 use crate::subject::Entrypoint;
 use crate::subject::client::Terminal;
-use crate::subject::draft::{Draft, Entered, Published, Span, Verbs};
+use crate::subject::draft::{Draft, Entered, Published, Span, Verbs, seconds};
 use crate::sys::clock;
 use crate::sys::process;
 use crate::sys::socket::Patience;
@@ -34,8 +34,12 @@ pub(super) struct OfApi<'a> {
 impl OfApi<'_> {
     /// A verb that is one request.
     fn carry_out(&self, request: &Request) -> Result<Span, Abort> {
-        let run = self.draft.run;
-        let mut patience = Patience::new(run.allowed, Some(&run.interrupts));
+        self.carry_out_within(self.draft.run.allowed, request)
+    }
+
+    /// The same for one that may take this long.
+    fn carry_out_within(&self, allowed: Nanos, request: &Request) -> Result<Span, Abort> {
+        let mut patience = Patience::new(allowed, Some(&self.draft.run.interrupts));
         let began = clock::now();
         let answered = Client::begin(&self.api.address(), &mut patience)
             .and_then(|mut client| client.ask(request, &mut patience, None));
@@ -130,8 +134,9 @@ impl Verbs for OfApi<'_> {
         Ok(Entered { client_cpu, ..entered })
     }
 
-    fn stop(&mut self) -> Result<Span, Abort> {
-        self.carry_out(&self.container.request("POST", "/stop"))
+    fn stop(&mut self, grace: u32) -> Result<Span, Abort> {
+        let request = self.container.request("POST", &format!("/stop?t={grace}"));
+        self.carry_out_within(self.draft.run.allowed + seconds(grace), &request)
     }
 
     fn remove(&mut self) -> Result<Span, Abort> {

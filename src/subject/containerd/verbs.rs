@@ -94,10 +94,10 @@ impl Verbs for OfContainerd<'_> {
         self.draft.enter(&self.containerd.ctr, &["tasks", "exec", "--exec-id", &id], entrypoint, Terminal::No)
     }
 
-    fn stop(&mut self) -> Result<Span, Abort> {
+    fn stop(&mut self, grace: u32) -> Result<Span, Abort> {
         let first = self.first.as_ref().ok_or_else(nothing_runs)?;
-        let words = ["tasks", "kill", "--signal", "SIGTERM", &self.draft.name];
-        let span = self.draft.stop(&self.containerd.ctr, &words, first)?;
+        let kill = |signal| vec!["tasks", "kill", "--signal", signal, &self.draft.name];
+        let span = self.draft.stop(&self.containerd.ctr, kill, first, grace)?;
         self.until_noticed()?;
         Ok(span)
     }

@@ -8,7 +8,7 @@ use super::Engine;
 use crate::outcome::{Abort, Failure};
 use crate::resource::Found;
 use crate::subject::Entrypoint;
-use crate::subject::draft::{Draft, Entered, Published, Span, Verbs};
+use crate::subject::draft::{Draft, Entered, Published, Span, Verbs, seconds};
 
 /// A container of an engine.
 pub(super) struct OfEngine<'a> {
@@ -41,8 +41,9 @@ impl Verbs for OfEngine<'_> {
         self.draft.enter(&self.engine.client, verb, entrypoint, terminal)
     }
 
-    fn stop(&mut self) -> Result<Span, Abort> {
-        self.verb("stop")
+    fn stop(&mut self, grace: u32) -> Result<Span, Abort> {
+        let words = ["stop", "-t", &grace.to_string(), &self.draft.name];
+        self.draft.carry_out_within(self.draft.run.allowed + seconds(grace), &self.engine.client, &words)
     }
 
     fn remove(&mut self) -> Result<Span, Abort> {

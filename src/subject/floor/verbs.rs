@@ -10,7 +10,7 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::PROBE;
 use crate::resource::Found;
-use crate::subject::draft::{Draft, Entered, Span, Verbs, nothing_runs};
+use crate::subject::draft::{Draft, Entered, Span, Verbs, nothing_runs, seconds, stopped};
 use crate::subject::{Attachment, Entrypoint};
 use crate::sys::clock;
 use crate::sys::container::{Entrance, LaunchError, Made, Prepared, Running};
@@ -96,13 +96,14 @@ impl Verbs for OfFloor<'_> {
         Ok(Entered { client_cpu, ..entered })
     }
 
-    fn stop(&mut self) -> Result<Span, Abort> {
+    fn stop(&mut self, grace: u32) -> Result<Span, Abort> {
         let running = self.running.take().ok_or_else(nothing_runs)?;
         let began = clock::now();
-        let sent = running.child.signal(libc::SIGTERM);
-        let gone = running.wait(self.draft.run.allowed, Some(&self.draft.run.interrupts));
+        let sent = if grace > 0 { running.child.signal(libc::SIGTERM) } else { Ok(()) };
+        // At the end of its grace it is killed.
+        let gone = running.wait(seconds(grace), Some(&self.draft.run.interrupts));
         sent.or_environment("cannot send SIGTERM")?;
-        gone.end.map_err(unfinished)?;
+        stopped(gone.end)?;
         Ok(Span { began, ended: gone.reaped })
     }
 

@@ -42,9 +42,10 @@ impl Verbs for OfRuntime<'_> {
         self.draft.enter(&self.oci.client, own, entrypoint, Terminal::No)
     }
 
-    fn stop(&mut self) -> Result<Span, Abort> {
+    fn stop(&mut self, grace: u32) -> Result<Span, Abort> {
         let first = self.first.as_ref().ok_or_else(nothing_runs)?;
-        self.draft.stop(&self.oci.client, &["kill", &self.draft.name, "TERM"], first)
+        let kill = |signal: &'static str| vec!["kill", &self.draft.name, &signal["SIG".len()..]];
+        self.draft.stop(&self.oci.client, kill, first, grace)
     }
 
     fn remove(&mut self) -> Result<Span, Abort> {
