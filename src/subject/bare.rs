@@ -218,6 +218,10 @@ impl Subject for Bare {
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
         let mut draft = draft;
+        if draft.request.limits != Limits::default() {
+            let reason = "`bare` has no cgroup of its own to limit: take `floor` with these limits";
+            return Err(Failure::new(FailureClass::Unsupported, reason).into());
+        }
         if draft.request.channel.is_some() && self.confinement.is_some() {
             let reason = "`bare` with a CPU limit cannot serve: use `floor` with this limit";
             return Err(Failure::new(FailureClass::Unsupported, reason).into());

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use super::channel::{self, Awaited, Channel};
 use super::draft::{Draft, Entered, Published, Span, Verbs, is_cut_short, is_over};
 use super::helpers::{Helping, Working};
+use super::limits::Limits;
 use super::resources;
 use super::treatment::{Expected, Network};
 use super::{
@@ -46,6 +47,8 @@ pub struct Container<'a> {
     client_cpu: Nanos,
     created: Span,
     mounts: Vec<Mount>,
+    /// Limits of its cgroup that its subject's keys do not ask for.
+    limits: Limits,
     service: Option<Service>,
 }
 
@@ -69,6 +72,7 @@ impl<'a> Container<'a> {
             let reason = format!("`{}` {why}", about.spec);
             return Err(Failure::new(FailureClass::Unsupported, reason).into());
         }
+        request.limits.check_next_to(about.expected.limits)?;
         let helping = Helping::begin(subject);
         let name = run.next_name();
         let directory = run.workspace().join(&name);
@@ -113,6 +117,7 @@ impl<'a> Container<'a> {
             client_cpu: Nanos(0),
             created: Span::none(),
             mounts: request.mounts.clone(),
+            limits: request.limits,
             service,
         };
         made.created = made.carry_out(|verbs| verbs.create())?;
@@ -137,7 +142,27 @@ impl<'a> Container<'a> {
 
     /// Starts its program.
     pub fn start(&mut self) -> Result<Span, Abort> {
-        self.carry_out(|verbs| verbs.start())
+        let span = self.carry_out(|verbs| verbs.start())?;
+        // One that serves says its process id itself, so the engine need not be asked.
+        if self.service.is_none() {
+            self.check_limits(None)?;
+        }
+        Ok(span)
+    }
+
+    /// Checks, outside every measured interval, that its own limits are in force for its first process.
+    fn check_limits(&mut self, first: Option<i32>) -> Result<(), Failure> {
+        // A scripted container has no cgroup.
+        if self.limits == Limits::default() || self.verbs.own_account().is_some() {
+            return Ok(());
+        }
+        let first = first.map_or_else(|| self.first_process(), Ok)?;
+        let found = Limits::in_force(first)
+            .or_environment(format_args!("cannot read the cgroups of process {first}"))?;
+        match self.limits.fault(&found) {
+            Some(fault) => Err(Failure::new(FailureClass::Treatment, format!("not as asked: {fault}"))),
+            None => Ok(()),
+        }
     }
 
     /// Runs the probe as a second process inside with this order, and checks its treatment. Anything that it
@@ -214,6 +239,7 @@ impl<'a> Container<'a> {
                     peer.user
                 ))?;
             }
+            self.check_limits(channel.peer.pid)?;
             self.service = Some(Service::Ready { channel, hello: Box::new(hello), orders: VecDeque::new() });
         }
         match &self.service {

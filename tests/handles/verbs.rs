@@ -1,14 +1,19 @@
-//! What can be done with a running container of each kind: stop it with a grace.
+//! What a container of each kind can be asked for while others measure it: limits of its cgroup, and an end after
+//! a grace.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
-use dunnage::subject::Container;
+use dunnage::outcome::{Abort, Failure, FailureClass};
+use dunnage::subject::limits::Limits;
+use dunnage::subject::{Container, ContainerRequest, Resident, RunContext, Subject, on_path};
 use dunnage::units::Nanos;
 
 use crate::dunnage::Dunnage;
 use crate::handles::{ends, run_in, service, subject};
 use crate::running::until;
-use crate::support::{LIMITED, at_hand};
+use crate::support::{LIMITED, Need, at_hand, lacks};
 
 /// More than any verb takes that waits for nothing, and less than any grace that engines give unasked.
 const SOON: Nanos = Nanos::from_millis(6_000);
@@ -45,5 +50,132 @@ fn a_program_that_ignores_sigterm_is_killed_after_its_grace() {
         assert!(took < SOON, "{text}: {took}");
         container.remove().unwrap();
         ends(&dunnage, subject, run);
+    }
+}
+
+/// Half a CPU, 64 MiB, and fifty processes.
+const ASKED: Limits = Limits { cpus: Some(0.5), burst: None, memory: Some(64 << 20), pids: Some(50) };
+
+/// A running container with these limits, whose program is ready.
+fn limited<'a>(
+    subject: &'a dyn Subject,
+    limits: Limits,
+    program: Resident,
+    run: &'a RunContext,
+) -> Result<Container<'a>, Abort> {
+    let request = ContainerRequest { limits, program, ..ContainerRequest::default() };
+    let mut container = Container::create(subject, &request, run)?;
+    container.start()?;
+    if program == Resident::Serves {
+        container.ready()?;
+    }
+    Ok(container)
+}
+
+/// Why there is no such container.
+fn refused(subject: &dyn Subject, limits: Limits, run: &RunContext) -> Failure {
+    match limited(subject, limits, Resident::Waits, run) {
+        Err(Abort::Failed(failure)) => failure,
+        Err(Abort::Interrupted) => panic!("interrupted"),
+        Ok(container) => panic!("{} has {limits:?}", container.name()),
+    }
+}
+
+/// The number at the beginning of the first of these files that is in one of the container's cgroups.
+fn number(container: &mut Container<'_>, files: [&str; 2]) -> u64 {
+    let directories = container.cgroups().unwrap();
+    let paths = files.iter().flat_map(|file| directories.iter().map(move |directory| directory.join(file)));
+    let text =
+        paths.into_iter().find_map(|path| fs::read_to_string(path).ok()).expect("a file with the limit");
+    text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(u64::MAX)
+}
+
+const QUOTA: [&str; 2] = ["cpu.cfs_quota_us", "cpu.max"];
+const MEMORY: [&str; 2] = ["memory.limit_in_bytes", "memory.max"];
+const PIDS: [&str; 2] = ["pids.max", "pids.max"];
+
+#[test]
+fn the_limits_of_a_request_are_those_of_its_cgroup() {
+    const TEST: &str = "the_limits_of_a_request_are_those_of_its_cgroup";
+    for text in at_hand(TEST, &LIMITED[1..]) {
+        let dunnage = Dunnage::new();
+        let run = run_in(&dunnage.state());
+        let subject = subject(text, &run);
+        let has_pids = text != "containerd";
+        for program in [Resident::Serves, Resident::Waits] {
+            let asked = Limits { pids: ASKED.pids.filter(|_| has_pids), ..ASKED };
+            let mut container = limited(subject.as_ref(), asked, program, &run).unwrap();
+            let found = [QUOTA, MEMORY].map(|files| number(&mut container, files));
+            assert_eq!(found, [50_000, 64 << 20], "{text}");
+            if has_pids {
+                assert_eq!(number(&mut container, PIDS), 50, "{text}");
+            }
+        }
+        if !has_pids {
+            let why = refused(subject.as_ref(), ASKED, &run);
+            assert!(why.class == FailureClass::Unsupported && why.reason.contains("no option"), "{why}");
+        }
+        ends(&dunnage, subject, run);
+    }
+}
+
+#[test]
+fn limits_that_a_subject_cannot_give_or_has_already_are_refused() {
+    const TEST: &str = "limits_that_a_subject_cannot_give_or_has_already_are_refused";
+    let dunnage = Dunnage::new();
+    let run = run_in(&dunnage.state());
+    let bare = subject("bare", &run);
+    let why = refused(bare.as_ref(), ASKED, &run);
+    assert!(why.class == FailureClass::Unsupported && why.reason.contains("no cgroup of its own"), "{why}");
+    drop(bare);
+    if lacks(TEST, Need::Root) {
+        return;
+    }
+    let floor = subject("floor:cpus=0.5", &run);
+    let why = refused(floor.as_ref(), ASKED, &run);
+    assert!(why.class == FailureClass::Unsupported && why.reason.contains("key `cpus`"), "{why}");
+    let rest = Limits { cpus: None, ..ASKED };
+    let mut container = limited(floor.as_ref(), rest, Resident::Serves, &run).unwrap();
+    assert_eq!([QUOTA, MEMORY].map(|files| number(&mut container, files)), [50_000, 64 << 20]);
+    drop(container);
+    ends(&dunnage, floor, run);
+}
+
+/// A `crun` that changes its configuration first by this expression of `sed`.
+fn changing(directory: &Path, expression: &str) -> String {
+    let path = directory.join("crun");
+    let real = on_path("crun").expect("it is installed");
+    let text = format!(
+        "#!/bin/sh\nlast=\nfor word in \"$@\"; do\n  [ \"$last\" = --bundle ] && sed -i '{expression}' \"$word/config.json\"\n  \
+         last=$word\ndone\nexec {} \"$@\"\n",
+        real.display()
+    );
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    format!("crun:bin={}", path.display())
+}
+
+#[test]
+fn a_limit_that_is_not_applied_is_found() {
+    const TEST: &str = "a_limit_that_is_not_applied_is_found";
+    if lacks(TEST, Need::Root) || lacks(TEST, Need::Crun) {
+        return;
+    }
+    for (expression, words) in [
+        ("s/\"quota\":50000/\"quota\":60000/", "a CPU limit of 0.5 was asked for and 0.6 is in force"),
+        (
+            "s/\"memory\":{\"limit\":67108864}/\"memory\":{}/",
+            "a memory limit of 67108864 was asked for and none is in force",
+        ),
+        ("s/\"limit\":50}/\"limit\":51}/", "a process limit of 50 was asked for and 51 is in force"),
+    ] {
+        let dunnage = Dunnage::new();
+        let run = run_in(&dunnage.state());
+        let place = tempfile::tempdir().unwrap();
+        let crun = subject(&changing(place.path(), expression), &run);
+        let why = refused(crun.as_ref(), ASKED, &run);
+        assert_eq!(why.class, FailureClass::Treatment, "{why}");
+        assert!(why.reason.contains(words), "{why}");
+        ends(&dunnage, crun, run);
     }
 }

@@ -13,7 +13,7 @@ use super::http::Request;
 use crate::probe::PROBE;
 use crate::subject::confined::Confined;
 use crate::subject::engine::{self, RUN_LABEL, STATE_LABEL};
-use crate::subject::{Entrypoint, Port, Spec, spec};
+use crate::subject::{Entrypoint, Port, Spec};
 
 /// What a container is to be, in addition to the keys of its subject.
 #[derive(Debug)]
@@ -66,7 +66,6 @@ impl ContainerConfig<'_> {
             entrypoint.volumes().iter().map(|(name, inside)| format!("{name}:{}:rw", inside.display()));
         let binds: Vec<_> = own.into_iter().chain(bound).chain(volumes).collect();
         let bind = (!binds.is_empty()).then_some(binds);
-        let cpus: f64 = key("cpus").and_then(|value| value.parse().ok()).unwrap_or(0.0);
         let confined = Confined::of(self.spec);
         // The highest number is -1 there, which means none.
         let limit_of = |name: &str, soft: u64, hard: u64| json!({ "Name": name, "Soft": soft as i64, "Hard": hard as i64 });
@@ -83,14 +82,15 @@ impl ContainerConfig<'_> {
             "SecurityOpt": (key("seccomp") == Some("off")).then_some(["seccomp=unconfined"]),
             "PidMode": if key("pid") == Some("host") { "host" } else { "" },
             "UsernsMode": engine::userns(self.spec).unwrap_or(""),
-            "NanoCpus": (cpus * 1e9).round() as i64,
-            "Memory": key("memory").and_then(spec::parse_size).unwrap_or(0),
             "MemorySwappiness": -1,
             "PortBindings": self.ports(entrypoint, |port| json!([{ "HostIp": port.at, "HostPort": "" }])),
             "RestartPolicy": { "Name": "no", "MaximumRetryCount": 0 },
             "Ulimits": ulimits,
             "CpusetCpus": cpus_text(&confined.cpus),
         });
+        for (field, limit) in entrypoint.limits(self.spec).fields() {
+            all[field] = limit;
+        }
         if let Some(resolver) = entrypoint.resolver() {
             all["Dns"] = json!([resolver]);
         }

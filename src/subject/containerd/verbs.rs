@@ -4,7 +4,7 @@
 //! then a wait on a pidfd until the process has ended. `remove` is `tasks delete`, then `containers delete`,
 //! including the time between them.
 //!
-//! `containers create` has no options for a system call filter, a CPU limit or a runtime; only `run` has.
+//! `containers create` has no options for a system call filter or a runtime; only `run` has.
 //! With one of these, `create` does nothing and `start` is `run --detach`. That is enough for entries, but a
 //! life cycle is not offered.
 
@@ -13,7 +13,6 @@ use super::Containerd;
 use crate::outcome::{Abort, Failure};
 use crate::resource::Found;
 use crate::subject::draft::{Draft, Entered, First, Span, Verbs, nothing_runs};
-use crate::subject::limits::Limits;
 use crate::subject::{Entrypoint, Spec};
 
 /// How often containerd is asked whether it has noticed the end of a program.
@@ -31,9 +30,7 @@ pub(super) struct OfContainerd<'a> {
 
 /// Whether `containers create` has options for everything that a subject asks for.
 pub(super) fn is_created_apart(spec: &Spec) -> bool {
-    let by_run_only =
-        spec.get("seccomp") == Some("default") || Limits::of(spec).is_some_and(|asked| asked.cpus.is_some());
-    !by_run_only && spec.runtime.is_none()
+    spec.get("seccomp") != Some("default") && spec.runtime.is_none()
 }
 
 impl OfContainerd<'_> {
