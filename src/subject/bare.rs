@@ -14,7 +14,7 @@ use self::confined::Confinement;
 use super::client::{self, Call, Holds, Terminal};
 use super::component::identified;
 use super::confined::Confined;
-use super::draft::{Draft, Entered, Span, Verbs, nothing_runs, recorded, seconds, stopped};
+use super::draft::{Draft, Entered, Said, Span, Verbs, nothing_runs, recorded, seconds, stopped};
 use super::limits::Limits;
 use super::roots::{self, Fresh};
 use super::treatment::{Expected, Own};
@@ -198,8 +198,8 @@ impl Verbs for OfHost<'_> {
         self.child.as_ref().map(|child| child.pid).ok_or_else(nothing_runs)
     }
 
-    fn output(&mut self) -> String {
-        self.child.as_mut().map_or_else(String::new, Child::output)
+    fn logs(&mut self) -> Result<Said, Abort> {
+        Ok(Said::known(self.child.as_mut().ok_or_else(nothing_runs)?.output()))
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {

@@ -14,7 +14,7 @@ use dunnage_orders::{self as orders, Answer, Ask, Reply};
 use serde::de::DeserializeOwned;
 
 use super::channel::{self, Awaited, Channel};
-use super::draft::{Draft, Entered, Published, Span, Verbs, is_cut_short, is_over};
+use super::draft::{Draft, Entered, Published, Said, Span, Verbs, is_cut_short, is_over};
 use super::helpers::{Helping, Working};
 use super::limits::Limits;
 use super::resources;
@@ -285,15 +285,30 @@ impl<'a> Container<'a> {
     fn with_output(&mut self, abort: Abort) -> Abort {
         match abort {
             Abort::Failed(failure) if failure.words.is_none() => {
-                failure.with_words(self.verbs.output().as_bytes()).into()
+                let said = self.verbs.logs().map(|said| said.text).unwrap_or_default();
+                failure.with_words(said.as_bytes()).into()
             }
             abort => abort,
         }
     }
 
-    /// What its program has written so far, where the subject keeps that.
-    pub fn output(&mut self) -> String {
-        self.verbs.output()
+    /// What its program has written so far, standard output first; the first mebibyte of a stream where a command says it.
+    pub fn logs(&mut self) -> Result<Said, Abort> {
+        self.carry_out(|verbs| verbs.logs())
+    }
+
+    /// What it uses, in its engine's own words: JSON of the engine's own form.
+    pub fn stats(&mut self) -> Result<Said, Abort> {
+        self.carry_out(|verbs| verbs.stats())
+    }
+
+    /// Changes these limits of its cgroup while it runs, and checks that they are in force. Others stay.
+    pub fn update(&mut self, limits: &Limits) -> Result<Span, Abort> {
+        limits.check_next_to(self.expected.limits)?;
+        let span = self.carry_out(|verbs| verbs.update(limits))?;
+        self.limits = limits.or(self.limits);
+        self.check_limits(None)?;
+        Ok(span)
     }
 
     /// Where its published ports can be reached.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::client::{self, Terminal};
 use super::component::Client;
+use super::limits::Limits;
 use super::resources;
 use super::treatment::Expected;
 use super::{ContainerRequest, Cpu, Entrypoint, Launch, RunContext, Spec};
@@ -34,6 +35,11 @@ impl Span {
     /// Its duration.
     pub fn took(self) -> Nanos {
         self.ended.since(self.began)
+    }
+
+    /// That of a command.
+    pub(super) fn of(ended: &Ended) -> Span {
+        Span { began: ended.spawned, ended: ended.returned }
     }
 
     /// A verb for which there is nothing to do.
@@ -66,6 +72,28 @@ pub struct Entered {
     pub client_cpu: Nanos,
 }
 
+/// What a container's program has written, or an engine says about a container, unchanged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// The time of the command or request.
+    pub span: Span,
+    /// The words.
+    pub text: String,
+}
+
+impl Said {
+    /// These streams of a command that has ended.
+    pub(super) fn of(ended: &Ended, streams: &[&[u8]]) -> Said {
+        let text = String::from_utf8_lossy(&streams.concat()).into_owned();
+        Said { span: Span::of(ended), text }
+    }
+
+    /// What was already known.
+    pub(super) fn known(text: String) -> Said {
+        Said { span: Span::none(), text }
+    }
+}
+
 /// A port of a container that is published at an address of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
@@ -90,8 +118,8 @@ pub struct Draft<'a> {
     pub expected: Expected,
 }
 
-/// What a kind of subject does for each verb of one container. They are called in the order of their
-/// declaration, `exec` any number of times; after a failure only `discard` may follow.
+/// What a kind of subject does for each verb of one container. `create`, `start`, `stop` and `remove` are called in this
+/// order, the others while it exists, any number of times; after one of the four has failed, only `discard` follows.
 pub trait Verbs: Send {
     /// Makes the container, which does not run yet.
     fn create(&mut self) -> Result<Span, Abort>;
@@ -110,9 +138,18 @@ pub trait Verbs: Send {
     fn ports(&mut self) -> Result<Vec<Published>, Failure> {
         Ok(Vec::new())
     }
-    /// What its program has written so far, where that is kept.
-    fn output(&mut self) -> String {
-        String::new()
+    /// What its program has written so far, standard output first.
+    fn logs(&mut self) -> Result<Said, Abort> {
+        Err(no_verb("logs"))
+    }
+    /// What it uses, in the engine's own words.
+    fn stats(&mut self) -> Result<Said, Abort> {
+        Err(no_verb("stats"))
+    }
+    /// Changes these limits of its cgroup while it runs.
+    fn update(&mut self, limits: &Limits) -> Result<Span, Abort> {
+        let _ = limits;
+        Err(no_verb("update"))
     }
     /// CPU time that it has used so far, where that is not the machine's.
     fn own_account(&self) -> Option<Cpu> {
@@ -164,18 +201,23 @@ impl Draft<'_> {
 
     /// Runs one command; if it fails, the failure has the command's own words.
     pub(super) fn carry_out(&self, client: &Client, words: &[impl AsRef<str>]) -> Result<Span, Abort> {
-        self.carry_out_within(self.run.allowed, client, words)
+        self.ended(self.run.allowed, client, words).map(|ended| Span::of(&ended))
     }
 
-    /// The same for a command that may take this long.
-    pub(super) fn carry_out_within(
+    /// The same for a command that may take this long; how it ended.
+    pub(super) fn ended(
         &self,
         allowed: Nanos,
         client: &Client,
         words: &[impl AsRef<str>],
-    ) -> Result<Span, Abort> {
-        let ended = command::carry_out(&client.program(words)?, allowed, &self.run.interrupts)?;
-        Ok(Span { began: ended.spawned, ended: ended.returned })
+    ) -> Result<Ended, Abort> {
+        command::carry_out(&client.program(words)?, allowed, &self.run.interrupts)
+    }
+
+    /// What a command says on standard output.
+    pub(super) fn ask(&self, client: &Client, words: &[impl AsRef<str>]) -> Result<Said, Abort> {
+        let ended = self.ended(self.run.allowed, client, words)?;
+        Ok(Said::of(&ended, &[&ended.stdout]))
     }
 
     /// Has a client run the probe with this order inside, with this verb.
@@ -273,6 +315,11 @@ impl First {
         let process = pidfd::open(pid).or_environment(format_args!("cannot watch process {pid}"))?;
         Ok(First { pid, process })
     }
+}
+
+/// A verb that a kind of subject does not have.
+pub(super) fn no_verb(verb: &str) -> Abort {
+    Failure::new(FailureClass::Unsupported, format!("this kind of subject has no verb `{verb}`")).into()
 }
 
 /// A verb called out of order. Experiments keep the order, so this is a bug in dunnage.

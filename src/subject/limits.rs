@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use std::io;
 
 use dunnage_launch::message::LIMIT_FILES;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Unavailable;
 use super::spec::{Spec, parse_duration, parse_size};
@@ -67,26 +67,33 @@ impl Limits {
         [cpus, memory, pids].into_iter().flatten()
     }
 
+    /// Memory and swap together, which engines limit to twice the memory. When they change the memory of a
+    /// running container, docker leaves this as it is, and refuses more memory than that.
+    pub(super) fn with_swap(&self) -> Option<u64> {
+        self.memory.map(|bytes| bytes.saturating_mul(2))
+    }
+
     /// As fields of docker's API, where zero is no limit.
-    pub(super) fn fields(&self) -> impl Iterator<Item = (&'static str, Value)> {
+    pub(super) fn fields(&self) -> Map<String, Value> {
         let cpus = (self.cpus.unwrap_or(0.0) * 1e9).round() as i64;
         let always = [("NanoCpus", json!(cpus)), ("Memory", json!(self.memory.unwrap_or(0)))];
-        always.into_iter().chain(self.pids.map(|count| ("PidsLimit", json!(count))))
+        let pids = self.pids.map(|count| ("PidsLimit", json!(count)));
+        always.into_iter().chain(pids).map(|(field, limit)| (field.to_owned(), limit)).collect()
     }
 
     /// As `linux.resources` of a runtime's configuration, by controller.
-    pub(super) fn resources(&self) -> impl Iterator<Item = (&'static str, Value)> {
+    pub(super) fn resources(&self) -> Map<String, Value> {
         let cgroup::Limits { cpu, memory, pids } = self.of_cgroup();
         let cpu = cpu.map(|CpuLimit { quota_us, period_us, burst_us }| {
             let mut limit = json!({ "quota": quota_us, "period": period_us });
             if let Some(burst) = burst_us {
                 limit["burst"] = json!(burst);
             }
-            ("cpu", limit)
+            limit
         });
-        let limit =
-            |controller, limit: Option<u64>| limit.map(|limit| (controller, json!({ "limit": limit })));
-        [cpu, limit("memory", memory), limit("pids", pids)].into_iter().flatten()
+        let limit = |limit: u64| json!({ "limit": limit });
+        let all = [("cpu", cpu), ("memory", memory.map(limit)), ("pids", pids.map(limit))];
+        all.into_iter().filter_map(|(controller, limit)| Some((controller.to_owned(), limit?))).collect()
     }
 
     /// The limits of the cgroups that this process is in, as the host sees them.

@@ -47,7 +47,7 @@ pub use crate::resource::Place;
 pub use crate::sys::process::on_path;
 pub use container::Container;
 pub use context::RunContext;
-pub use draft::{Entered, GRACE, Span};
+pub use draft::{Entered, GRACE, Said, Span};
 pub use dunnage_analysis::subject::{
     Access, Key, Layer, Mount, Need, Path, Spec, SpecError, Values, kinds, spec,
 };

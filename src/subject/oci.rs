@@ -170,7 +170,7 @@ impl Oci {
         let arguments = entrypoint.words(self.about.expected.detail());
         let mut all = config::like_docker(&arguments, "dunnage", &format!("/dunnage/{name}"));
         for (controller, limit) in entrypoint.limits(&self.about.spec).resources() {
-            all["linux"]["resources"][controller] = limit;
+            all["linux"]["resources"][&controller] = limit;
         }
         let confined = &self.about.expected.confined;
         config::confine(&mut all, &confined.ulimits, &confined.cpus);

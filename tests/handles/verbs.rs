@@ -1,5 +1,5 @@
-//! What a container of each kind can be asked for while others measure it: limits of its cgroup, and an end after
-//! a grace.
+//! What a container of each kind can be asked for: limits of its cgroup, and other ones while it runs, what it uses,
+//! what it has written, and an end after a grace.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,6 +9,7 @@ use dunnage::outcome::{Abort, Failure, FailureClass};
 use dunnage::subject::limits::Limits;
 use dunnage::subject::{Container, ContainerRequest, Resident, RunContext, Subject, on_path};
 use dunnage::units::Nanos;
+use serde_json::Value;
 
 use crate::dunnage::Dunnage;
 use crate::handles::{ends, run_in, service, subject};
@@ -141,12 +142,12 @@ fn limits_that_a_subject_cannot_give_or_has_already_are_refused() {
     ends(&dunnage, floor, run);
 }
 
-/// A `crun` that changes its configuration first by this expression of `sed`.
+/// A `crun` that changes its configuration first by this expression of `sed`, and no container later.
 fn changing(directory: &Path, expression: &str) -> String {
     let path = directory.join("crun");
     let real = on_path("crun").expect("it is installed");
     let text = format!(
-        "#!/bin/sh\nlast=\nfor word in \"$@\"; do\n  [ \"$last\" = --bundle ] && sed -i '{expression}' \"$word/config.json\"\n  \
+        "#!/bin/sh\n[ \"$1\" = update ] && exit 0\nlast=\nfor word in \"$@\"; do\n  [ \"$last\" = --bundle ] && sed -i '{expression}' \"$word/config.json\"\n  \
          last=$word\ndone\nexec {} \"$@\"\n",
         real.display()
     );
@@ -176,6 +177,135 @@ fn a_limit_that_is_not_applied_is_found() {
         let why = refused(crun.as_ref(), ASKED, &run);
         assert_eq!(why.class, FailureClass::Treatment, "{why}");
         assert!(why.reason.contains(words), "{why}");
+        let mut container = limited(crun.as_ref(), Limits::default(), Resident::Waits, &run).unwrap();
+        match container.update(&Limits { pids: Some(40), ..Limits::default() }) {
+            Err(Abort::Failed(Failure { class: FailureClass::Treatment, reason, .. })) => {
+                assert!(
+                    reason.contains("a process limit of 40 was asked for and none is in force"),
+                    "{reason}"
+                );
+            }
+            done => panic!("{done:?}"),
+        }
+        drop(container);
         ends(&dunnage, crun, run);
+    }
+}
+
+/// Whether this is a failure since the subject cannot do this.
+fn is_unsupported<T>(done: &Result<T, Abort>) -> bool {
+    matches!(done, Err(Abort::Failed(failure)) if failure.class == FailureClass::Unsupported)
+}
+
+#[test]
+fn limits_change_while_a_container_runs() {
+    const TEST: &str = "limits_change_while_a_container_runs";
+    for text in at_hand(TEST, &LIMITED[1..]) {
+        let dunnage = Dunnage::new();
+        let run = run_in(&dunnage.state());
+        let subject = subject(text, &run);
+        let asked = Limits { memory: Some(64 << 20), ..Limits::default() };
+        let mut container = limited(subject.as_ref(), asked, Resident::Serves, &run).unwrap();
+        // More than memory and swap had before.
+        let more = Limits { memory: Some(256 << 20), cpus: Some(0.25), ..Limits::default() };
+        if text == "containerd" {
+            assert!(is_unsupported(&container.update(&more)));
+            continue;
+        }
+        let span = container.update(&more).unwrap();
+        assert!(span.ended > span.began, "{text}");
+        let found = |container: &mut Container<'_>| [QUOTA, MEMORY].map(|files| number(container, files));
+        assert_eq!(found(&mut container), [25_000, 256 << 20], "{text}");
+        let less = Limits { memory: Some(32 << 20), ..Limits::default() };
+        container.update(&less).unwrap();
+        assert_eq!(found(&mut container), [25_000, 32 << 20], "{text}");
+        let fewer = Limits { pids: Some(40), ..Limits::default() };
+        match container.update(&fewer) {
+            Ok(_) => assert_eq!(number(&mut container, PIDS), 40, "{text}"),
+            // Podman's command line has had this option since version 5.
+            why => assert!(text == "podman:net=none" && is_unsupported(&why), "{text}: {why:?}"),
+        }
+        container.stop(0).unwrap();
+        container.remove().unwrap();
+        ends(&dunnage, subject, run);
+    }
+}
+
+/// Bytes, as a number or as `664KiB / 23.54GiB`.
+fn bytes(figure: &Value) -> f64 {
+    let Some(text) = figure.as_str() else { return figure.as_f64().unwrap() };
+    let used = text.split(" / ").next().unwrap();
+    let unit = used.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let factor = match unit {
+        "KiB" => 1024.0,
+        "MiB" => 1048576.0,
+        "kB" => 1e3,
+        "MB" => 1e6,
+        _ => panic!("`{text}`"),
+    };
+    used.strip_suffix(unit).unwrap().parse::<f64>().unwrap() * factor
+}
+
+/// Where engines and runtimes have the memory that a container uses.
+const USED: [&str; 6] = [
+    "/MemUsage",
+    "/0/mem_usage",
+    "/memory_stats/usage",
+    "/data/memory/usage/usage",
+    "/memory/usage/usage",
+    "/memory/usage",
+];
+
+#[test]
+fn the_words_of_an_engine_have_the_memory_of_the_cgroup() {
+    const TEST: &str = "the_words_of_an_engine_have_the_memory_of_the_cgroup";
+    for text in at_hand(TEST, &LIMITED) {
+        let dunnage = Dunnage::new();
+        let run = run_in(&dunnage.state());
+        let subject = subject(text, &run);
+        let mut container = service(subject.as_ref(), None, &run);
+        let said = container.stats();
+        if ["bare", "floor", "crun"].contains(&text) {
+            assert!(is_unsupported(&said), "{text}: {said:?}");
+            continue;
+        }
+        let said = said.unwrap();
+        assert!(said.span.ended > said.span.began, "{text}");
+        let words: Value = serde_json::from_str(&said.text).unwrap();
+        let used = USED.iter().find_map(|place| words.pointer(place)).map(bytes).expect(&said.text);
+        let charged = number(&mut container, ["memory.usage_in_bytes", "memory.current"]) as f64;
+        // Some leave out page cache, and all were asked earlier.
+        assert!(used > charged / 10.0 && used < charged + 1e6, "{text}: {used} of {charged}");
+        drop(container);
+        ends(&dunnage, subject, run);
+    }
+}
+
+#[test]
+fn the_logs_have_what_a_program_has_written() {
+    const TEST: &str = "the_logs_have_what_a_program_has_written";
+    for text in at_hand(TEST, &LIMITED) {
+        let dunnage = Dunnage::new();
+        let run = run_in(&dunnage.state());
+        let subject = subject(text, &run);
+        if ["crun", "runc", "containerd"].contains(&text) {
+            let said = service(subject.as_ref(), None, &run).logs();
+            assert!(is_unsupported(&said), "{text}: {said:?}");
+            continue;
+        }
+        let request = ContainerRequest { program: Resident::Serves, ..ContainerRequest::default() };
+        let mut container = Container::create(subject.as_ref(), &request, &run).unwrap();
+        let own = dunnage.state().join("runs").join(&run.id).join(container.name());
+        fs::remove_file(own.join("channel/socket")).unwrap();
+        container.start().unwrap();
+        // It says why it ends.
+        assert!(container.ready().is_err(), "{text}");
+        assert_eq!(
+            container.logs().unwrap().text,
+            "dunnage probe: cannot connect to its channel\n",
+            "{text}"
+        );
+        drop(container);
+        ends(&dunnage, subject, run);
     }
 }

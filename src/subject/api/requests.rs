@@ -13,6 +13,7 @@ use super::http::Request;
 use crate::probe::PROBE;
 use crate::subject::confined::Confined;
 use crate::subject::engine::{self, RUN_LABEL, STATE_LABEL};
+use crate::subject::limits::Limits;
 use crate::subject::{Entrypoint, Port, Spec};
 
 /// What a container is to be, in addition to the keys of its subject.
@@ -89,7 +90,7 @@ impl ContainerConfig<'_> {
             "CpusetCpus": cpus_text(&confined.cpus),
         });
         for (field, limit) in entrypoint.limits(self.spec).fields() {
-            all[field] = limit;
+            all[&field] = limit;
         }
         if let Some(resolver) = entrypoint.resolver() {
             all["Dns"] = json!([resolver]);
@@ -142,6 +143,24 @@ impl Container {
     /// Removes it with its volumes, now that it is stopped.
     pub fn remove(&self) -> Request {
         self.request("DELETE", "?v=1")
+    }
+
+    /// Changes these limits while it runs.
+    pub fn update(&self, limits: &Limits) -> Request {
+        let mut body = Value::from(limits.fields());
+        if let Some(bytes) = limits.with_swap() {
+            body["MemorySwap"] = json!(bytes);
+        }
+        Request::with_json(&format!("{}/containers/{}/update", self.prefix, self.name), &body)
+    }
+
+    /// The same in podman's own API, where it has been since version 4.3; docker's form came with 5.4.
+    pub fn update_of_podman(&self, limits: &Limits) -> Request {
+        let mut body = Value::from(limits.resources());
+        if let Some(bytes) = limits.with_swap() {
+            body["memory"]["swap"] = json!(bytes);
+        }
+        Request::with_json(&format!("/v4.0.0/libpod/containers/{}/update", self.name), &body)
     }
 
     /// Makes a second process in it, without starting it.

@@ -2,7 +2,8 @@
 //! and its snapshot. `start` is `tasks start --detach`, which starts the shim, has the runtime create and
 //! start the container, and discards its output. `exec` is `tasks exec`. `stop` is `tasks kill` with SIGTERM,
 //! then a wait on a pidfd until the process has ended. `remove` is `tasks delete`, then `containers delete`,
-//! including the time between them.
+//! including the time between them. `stats` is `tasks metrics`. It has no verb that changes limits, and keeps no
+//! output.
 //!
 //! `containers create` has no options for a system call filter or a runtime; only `run` has.
 //! With one of these, `create` does nothing and `start` is `run --detach`. That is enough for entries, but a
@@ -12,7 +13,7 @@ use super::super::client::Terminal;
 use super::Containerd;
 use crate::outcome::{Abort, Failure};
 use crate::resource::Found;
-use crate::subject::draft::{Draft, Entered, First, Span, Verbs, nothing_runs};
+use crate::subject::draft::{Draft, Entered, First, Said, Span, Verbs, nothing_runs};
 use crate::subject::{Entrypoint, Spec};
 
 /// How often containerd is asked whether it has noticed the end of a program.
@@ -108,6 +109,10 @@ impl Verbs for OfContainerd<'_> {
 
     fn first_process(&mut self) -> Result<i32, Failure> {
         self.first.as_ref().map(|first| first.pid).ok_or_else(nothing_runs)
+    }
+
+    fn stats(&mut self) -> Result<Said, Abort> {
+        self.draft.ask(&self.containerd.ctr, &["tasks", "metrics", "--format", "json", &self.draft.name])
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {

@@ -10,7 +10,8 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::PROBE;
 use crate::resource::Found;
-use crate::subject::draft::{Draft, Entered, Span, Verbs, nothing_runs, seconds, stopped};
+use crate::subject::draft::{Draft, Entered, Said, Span, Verbs, nothing_runs, seconds, stopped};
+use crate::subject::limits::{self, Limits};
 use crate::subject::{Attachment, Entrypoint};
 use crate::sys::clock;
 use crate::sys::container::{Entrance, LaunchError, Made, Prepared, Running};
@@ -120,8 +121,18 @@ impl Verbs for OfFloor<'_> {
         self.running.as_ref().map(|running| running.child.pid).ok_or_else(nothing_runs)
     }
 
-    fn output(&mut self) -> String {
-        self.running.as_mut().map_or_else(String::new, |running| running.child.output())
+    fn logs(&mut self) -> Result<Said, Abort> {
+        let running = self.running.as_mut().ok_or_else(nothing_runs)?;
+        Ok(Said::known(running.child.output()))
+    }
+
+    fn update(&mut self, asked: &Limits) -> Result<Span, Abort> {
+        let made = self.made.as_ref().ok_or_else(nothing_runs)?;
+        let began = clock::now();
+        let written = self.prepared.limit(made, &asked.of_cgroup());
+        let ended = clock::now();
+        written.map_err(|error| limits::refused(&error))?;
+        Ok(Span { began, ended })
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {
