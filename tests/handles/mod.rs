@@ -84,7 +84,7 @@ fn trips(target: SocketAddr, protocol: Protocol, [size, count]: [u64; 2]) -> Tri
 }
 
 /// Ends the run and checks that nothing of it is left.
-fn ends(dunnage: &Dunnage, subject: Box<dyn Subject>, run: RunContext) {
+pub fn ends(dunnage: &Dunnage, subject: Box<dyn Subject>, run: RunContext) {
     let id = run.id.clone();
     drop((subject, run));
     assert_eq!(left::of_run(&id), Vec::<String>::new());
