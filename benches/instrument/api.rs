@@ -88,7 +88,6 @@ fn create_body(bench: &Bench) -> Result<String> {
         executable: None,
         detail: None,
         ulimits: &[],
-        stop_timeout: None,
         run: &bench.run.id,
         state: &bench.run.place.id,
     };

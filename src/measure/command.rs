@@ -20,7 +20,7 @@ use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment, Sample};
 use crate::probe::message::{Inside, Message, Seen};
 use crate::subject::machine::Machine;
 use crate::subject::treatment::Own;
-use crate::subject::{Access, ContainerRequest, Mount, Need, RunContext, Span, Subject, Work};
+use crate::subject::{Access, ContainerRequest, GRACE, Mount, Need, RunContext, Span, Subject, Work};
 use crate::sys::{filesystem, place};
 use crate::units::Nanos;
 
@@ -208,7 +208,7 @@ fn entered(
         let sample = exec::sample(&entered)?;
         Ok(Taken::of(span, entered.message, (sample, dropped))?)
     })?;
-    container.stop()?;
+    container.stop(GRACE)?;
     container.remove()?;
     Ok(sample)
 }

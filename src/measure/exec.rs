@@ -7,7 +7,7 @@ use super::{add_observed, on_one_clock, stamps};
 use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, Sample};
 use crate::probe::Task;
-use crate::subject::{ContainerRequest, Entered, RunContext, Subject};
+use crate::subject::{ContainerRequest, Entered, GRACE, RunContext, Subject};
 
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
@@ -17,7 +17,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
         subject.machine().rest(run, QUIET)?;
     }
     let (entered, observed) = container.exec_counted(Task::Enter, if primed { 2 } else { 1 })?;
-    container.stop()?;
+    container.stop(GRACE)?;
     container.remove()?;
     let mut sample = sample(&entered)?;
     add_observed(&mut sample, &observed);

@@ -5,7 +5,7 @@ use crate::experiment::lifecycle::names;
 use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::probe::Task;
-use crate::subject::{Container, ContainerRequest, Entered, RunContext, Span, Subject};
+use crate::subject::{Container, ContainerRequest, Entered, GRACE, RunContext, Span, Subject};
 use crate::units::Nanos;
 
 /// Longer than any stop of a program that handles SIGTERM, and shorter than any engine's stop timeout.
@@ -37,7 +37,7 @@ fn live(subject: &dyn Subject, run: &RunContext) -> Result<Sample, Abort> {
     let start = container.start()?;
     let entered = container.exec(Task::Enter)?;
     until_it_waits(&mut container, run, &entered)?;
-    let stop = container.stop()?;
+    let stop = container.stop(GRACE)?;
     if stop.took() >= PATIENCE {
         let reason = format!(
             "`stop` took {}: the program inside did not get SIGTERM, or did not react to it",

@@ -121,6 +121,8 @@ pub struct Limits {
     pub burst: Option<Nanos>,
     /// Bytes of memory.
     pub memory: Option<u64>,
+    /// Processes and threads; the probe does not report them.
+    pub pids: Option<u64>,
 }
 
 fn excerpt(bytes: &[u8]) -> String {
@@ -265,6 +267,7 @@ impl Inside {
             memory: file("memory.max")
                 .or_else(|| file("memory.limit_in_bytes"))
                 .and_then(|line| line.parse().ok()),
+            pids: file("pids.max").and_then(|line| line.parse().ok()),
         }
     }
 
@@ -403,12 +406,12 @@ mod tests {
             ..Inside::default()
         };
         let second = view(&[("cpu.max", "50000 100000"), ("memory.max", "67108864")]).limits();
-        assert_eq!(second, Limits { cpus: Some(0.5), burst: None, memory: Some(64 << 20) });
+        assert_eq!(second, Limits { cpus: Some(0.5), memory: Some(64 << 20), ..Limits::default() });
         let first =
             [("cpu.cfs_quota_us", "10000"), ("cpu.cfs_period_us", "100000"), ("cpu.cfs_burst_us", "50")];
         assert_eq!(
             view(&first).limits(),
-            Limits { cpus: Some(0.1), burst: Some(Nanos(50_000)), memory: None }
+            Limits { cpus: Some(0.1), burst: Some(Nanos(50_000)), ..Limits::default() }
         );
         assert_eq!(view(&[("cpu.max.burst", "0")]).limits().burst, Some(Nanos(0)));
         assert_eq!(

@@ -93,6 +93,7 @@ pub(crate) fn class_of(words: &[u8]) -> FailureClass {
         "not supported",
         "unsupported",
         "unknown or invalid runtime",
+        "unknown flag",
         "invalid runtime",
         "drop all controllers",
         // A limit on CPU time that the engine or the kernel refuses.
@@ -151,6 +152,8 @@ mod tests {
         assert_eq!(class("docker: permission denied.\nSee 'docker run --help'."), FailureClass::Permission);
         assert_eq!(class("Error: exited: failed with 7 of 9"), FailureClass::Crash);
         assert_eq!(class("Error: unknown runtime x"), FailureClass::Unsupported);
+        let older = "Error: unknown flag: --pids-limit\nSee 'podman update --help'";
+        assert_eq!(class(older), FailureClass::Unsupported);
         assert_eq!(class(""), FailureClass::Crash);
     }
 }

@@ -14,7 +14,7 @@ use self::confined::Confinement;
 use super::client::{self, Call, Holds, Terminal};
 use super::component::identified;
 use super::confined::Confined;
-use super::container::{Draft, Entered, Span, Verbs, nothing_runs, recorded};
+use super::draft::{Draft, Entered, Said, Span, Verbs, nothing_runs, recorded, seconds, stopped};
 use super::limits::Limits;
 use super::roots::{self, Fresh};
 use super::treatment::{Expected, Own};
@@ -180,13 +180,14 @@ impl Verbs for OfHost<'_> {
         self.draft.enter_by(&program, entrypoint, Terminal::No)
     }
 
-    fn stop(&mut self) -> Result<Span, Abort> {
+    fn stop(&mut self, grace: u32) -> Result<Span, Abort> {
         let Some(child) = self.child.take() else { return Ok(Span::none()) };
         let began = clock::now();
-        let ended = child.end(self.draft.run.allowed);
-        let ended =
-            ended.map_err(|why| Failure::new(FailureClass::Timeout, format!("it did not end: {why:?}")))?;
-        Ok(Span { began, ended: ended.returned })
+        let sent = if grace > 0 { child.signal(libc::SIGTERM) } else { Ok(()) };
+        // At the end of its grace it is killed.
+        let ended = stopped(child.wait(seconds(grace), Some(&self.draft.run.interrupts)))?;
+        sent.or_environment("cannot send SIGTERM")?;
+        Ok(Span { began, ended })
     }
 
     fn remove(&mut self) -> Result<Span, Abort> {
@@ -197,8 +198,8 @@ impl Verbs for OfHost<'_> {
         self.child.as_ref().map(|child| child.pid).ok_or_else(nothing_runs)
     }
 
-    fn output(&mut self) -> String {
-        self.child.as_mut().map_or_else(String::new, Child::output)
+    fn logs(&mut self) -> Result<Said, Abort> {
+        Ok(Said::known(self.child.as_mut().ok_or_else(nothing_runs)?.output()))
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {
@@ -217,6 +218,10 @@ impl Subject for Bare {
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
         let mut draft = draft;
+        if draft.request.limits != Limits::default() {
+            let reason = "`bare` has no cgroup of its own to limit: take `floor` with these limits";
+            return Err(Failure::new(FailureClass::Unsupported, reason).into());
+        }
         if draft.request.channel.is_some() && self.confinement.is_some() {
             let reason = "`bare` with a CPU limit cannot serve: use `floor` with this limit";
             return Err(Failure::new(FailureClass::Unsupported, reason).into());

@@ -20,20 +20,20 @@ use self::verbs::OfContainerd;
 use super::client::{self, Call};
 use super::component::{Client, components, identified, program};
 use super::confined::Confined;
-use super::container::{Draft, Verbs, recorded};
+use super::draft::{Draft, Verbs, recorded};
 use super::engine::Engine;
 use super::limits::Limits;
 use super::resources::{self, Object, ObjectKind, ObjectSpec};
-use super::spec::parse_size;
 use super::treatment::{Expected, Network};
 use super::{
     Component, Description, Entrypoint, Facts, Kind, Launch, Need, Place, RunContext, Spec, Subject,
     Unavailable, kinds, on_path,
 };
 use crate::image::{EXECUTABLE, Image};
-use crate::outcome::{Abort, Failure, OrEnvironment};
+use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::PROBE;
 use crate::resource::{Found, Held};
+use crate::sys::cgroup::CpuLimit;
 use crate::sys::{peer, process};
 
 /// The usual sockets: the system's own, then that of the containerd that dockerd starts.
@@ -253,10 +253,11 @@ impl Containerd {
         if self.key("seccomp") == Some("default") {
             add(&["--seccomp"]);
         }
-        if let Some(cpus) = self.key("cpus").filter(|cpus| *cpus != "none") {
-            add(&["--cpus", cpus]);
+        let limits = entrypoint.limits(&self.about.spec).of_cgroup();
+        if let Some(CpuLimit { quota_us, period_us, .. }) = limits.cpu {
+            add(&["--cpu-quota", &quota_us.to_string(), "--cpu-period", &period_us.to_string()]);
         }
-        if let Some(bytes) = self.key("memory").and_then(parse_size) {
+        if let Some(bytes) = limits.memory {
             add(&["--memory-limit", &bytes.to_string()]);
         }
         let Confined { ulimits, cpus } = &self.about.expected.confined;
@@ -346,6 +347,11 @@ impl Subject for Containerd {
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
+        if draft.request.limits.pids.is_some() {
+            let reason =
+                "`ctr` has no option for a limit of processes: take `docker`, `podman` or the runtime itself";
+            return Err(Failure::new(FailureClass::Unsupported, reason).into());
+        }
         Ok(Box::new(OfContainerd { containerd: self, draft, first: None, entries: 0 }))
     }
 

@@ -17,7 +17,7 @@ use self::verbs::OfEngine;
 use super::client::{self, Call, Terminal};
 use super::component::Client;
 use super::confined::Confined;
-use super::container::{Draft, Verbs, recorded};
+use super::draft::{Draft, Verbs, recorded};
 use super::drivers::Storage;
 use super::limits::Limits;
 use super::owners::UserMap;
@@ -86,16 +86,11 @@ impl Engine {
         if let Some(namespace) = userns(&self.about.spec) {
             add(&["--userns", namespace]);
         }
-        for (key, option) in [("net", "--network"), ("cpus", "--cpus")] {
-            let instead = key == "net" && joined.is_some();
-            let asked =
-                self.about.spec.get(key).filter(|value| (key, *value) != ("cpus", "none") && !instead);
-            if let Some(value) = asked {
-                add(&[option, value]);
-            }
+        if let Some(network) = self.about.spec.get("net").filter(|_| joined.is_none()) {
+            add(&["--network", network]);
         }
-        if let Some(bytes) = self.about.spec.get("memory").and_then(super::spec::parse_size) {
-            add(&["--memory", &bytes.to_string()]);
+        for (option, value) in entrypoint.limits(&self.about.spec).options() {
+            add(&[option, &value]);
         }
         let switches: [(&str, &str, &[&str]); 4] = [
             ("seccomp", "off", &["--security-opt", "seccomp=unconfined"]),

@@ -15,7 +15,7 @@ use dunnage_orders::{Order, Reply};
 use self::files::Files;
 use self::network::{End, Served};
 use self::work::Clock;
-use super::container::{Draft, Entered, Published, Span, Verbs};
+use super::draft::{Draft, Entered, Published, Span, Verbs};
 use super::machine::Machine;
 use super::owners::Owners;
 use super::resources::{self, Object, ObjectKind, ObjectSpec};
@@ -261,7 +261,7 @@ impl Verbs for OfScript<'_> {
         Ok(Entered { spawned: span.began, returned: span.ended, message, treatment, client_cpu })
     }
 
-    fn stop(&mut self) -> Result<Span, Abort> {
+    fn stop(&mut self, _: u32) -> Result<Span, Abort> {
         Ok(self.fake.verb(self.run, 0.2, 0.0)?.0)
     }
 

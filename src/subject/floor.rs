@@ -11,7 +11,7 @@ use self::verbs::OfFloor;
 use super::client::{self, Call, Holds, Returned};
 use super::component::identified;
 use super::confined::Confined;
-use super::container::{Draft, Verbs, recorded};
+use super::draft::{Draft, Verbs, recorded};
 use super::filter;
 use super::limits;
 use super::resources::{self, Object, ObjectKind, ObjectSpec};
@@ -28,7 +28,7 @@ use crate::resource::{Found, Held};
 use crate::sys::accounting;
 use crate::sys::bounds::Bounds;
 use crate::sys::bridge::Bridge;
-use crate::sys::cgroup::{self, CgroupPlan, CpuLimit, Version, Way};
+use crate::sys::cgroup::{self, CgroupPlan, Version, Way};
 use crate::sys::container::{self, LaunchError, LaunchFailed, Piece, Pieces, Prepared};
 use crate::sys::descriptors::link_or_copy;
 use crate::sys::spawn::Ended;
@@ -40,7 +40,6 @@ pub static KIND: Kind =
 
 struct Floor {
     about: Description,
-    limit: Option<CpuLimit>,
     bounds: Option<Bounds>,
     /// In a scratch directory that is removed with it.
     prepared: Option<Held<Prepared>>,
@@ -85,7 +84,6 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     };
     Ok(Box::new(Floor {
         about,
-        limit,
         bounds,
         prepared: None,
         variants: Vec::new(),
@@ -222,7 +220,7 @@ impl Floor {
             stamped: false,
             seccomp: filter,
             cgroups,
-            limit: self.limit,
+            limits: entrypoint.limits(&self.about.spec).of_cgroup(),
             bounds: self.bounds.clone().unwrap_or_default(),
             additions,
             tied: entrypoint.tied(),

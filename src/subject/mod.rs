@@ -1,6 +1,6 @@
 //! Subjects: where the work runs. A kind of subject is one file and one line in `KINDS`; no kind names an
 //! experiment. What all subjects with a command line have in common is in `client`, what a run gives to its
-//! subjects in `context`, containers as handles in `container`.
+//! subjects in `context`, containers as handles in `container`, what a kind does for one of them in `draft`.
 
 mod account;
 pub mod addresses;
@@ -14,6 +14,7 @@ pub mod container;
 pub mod containerd;
 pub mod context;
 pub mod docker;
+pub mod draft;
 pub mod drivers;
 pub mod engine;
 pub mod fake;
@@ -45,8 +46,9 @@ pub mod work;
 pub use crate::record::ComponentFacts as Component;
 pub use crate::resource::Place;
 pub use crate::sys::process::on_path;
-pub use container::{Container, Entered, Span};
+pub use container::Container;
 pub use context::RunContext;
+pub use draft::{Entered, GRACE, Said, Span};
 pub use dunnage_analysis::subject::{
     Access, Key, Layer, Mount, Need, Path, Spec, SpecError, Values, kinds, spec,
 };
@@ -61,7 +63,7 @@ use std::fmt;
 
 use dunnage_analysis::names::StampName;
 
-use self::container::{Draft, Verbs};
+use self::draft::{Draft, Verbs};
 use self::machine::Machine;
 use self::treatment::Expected;
 use crate::outcome::{Abort, Failure};

@@ -11,7 +11,7 @@ use self::verbs::OfRuntime;
 use super::client::{self, Call};
 use super::component::{Client, program};
 use super::confined::Confined;
-use super::container::{Draft, Verbs, recorded};
+use super::draft::{Draft, Verbs, recorded};
 use super::filter;
 use super::limits::{self, Limits};
 use super::resources::{self, Object, ObjectKind, ObjectSpec};
@@ -24,10 +24,9 @@ use super::{
 use crate::image::EXECUTABLE;
 use crate::image::bundle::Bundle;
 use crate::image::spec as config;
-use crate::outcome::{Abort, Failure, OrEnvironment};
+use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::Task;
 use crate::resource::{Found, Held};
-use crate::sys::cgroup::CpuLimit;
 use crate::sys::raw;
 
 /// The kind `crun`.
@@ -63,7 +62,6 @@ struct Oci {
     /// An ordinary user's runtime keeps its state in a directory of dunnage's, since the default one is
     /// root's.
     client: Client,
-    limit: Option<CpuLimit>,
     /// The bundle of launches.
     bundle: Option<Held<Bundle>>,
     /// The image not made by dunnage, and a writable root made from it for launches of the probe alone, which
@@ -130,7 +128,6 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     Ok(Box::new(Oci {
         about: Description { offers, makes, ..Description::new(spec, facts, expected) },
         client,
-        limit,
         bundle: None,
         image: None,
         notes,
@@ -172,11 +169,8 @@ impl Oci {
     fn config(&self, run: &RunContext, name: &str, entrypoint: Entrypoint<'_>) -> Value {
         let arguments = entrypoint.words(self.about.expected.detail());
         let mut all = config::like_docker(&arguments, "dunnage", &format!("/dunnage/{name}"));
-        if let Some(CpuLimit { quota_us, period_us, burst_us }) = self.limit {
-            all["linux"]["resources"]["cpu"] = json!({ "quota": quota_us, "period": period_us });
-            if let Some(burst) = burst_us {
-                all["linux"]["resources"]["cpu"]["burst"] = json!(burst);
-            }
+        for (controller, limit) in entrypoint.limits(&self.about.spec).resources() {
+            all["linux"]["resources"][&controller] = limit;
         }
         let confined = &self.about.expected.confined;
         config::confine(&mut all, &confined.ulimits, &confined.cpus);
@@ -257,6 +251,12 @@ impl Subject for Oci {
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
+        if draft.request.limits != Limits::default()
+            && (self.notes.is_some() || self.about.expected.kernel == Kernel::Own)
+        {
+            let reason = "an ordinary user's runtime and gVisor have no cgroup to limit: take `floor`, `crun` or `runc` as root";
+            return Err(Failure::new(FailureClass::Unsupported, reason).into());
+        }
         let directory = draft.directory.join("bundle");
         let layers = draft.request.image.as_ref().and_then(Object::layers);
         let root = match layers {

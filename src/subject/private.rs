@@ -5,7 +5,7 @@
 use std::any::Any;
 
 use super::component::{Client, run_within};
-use super::container::{Draft, Verbs};
+use super::draft::{Draft, Verbs};
 use super::{Description, Entrypoint, Launch, ObjectKind, ObjectSpec, RunContext, Spec, Subject, resources};
 use crate::image::fat;
 use crate::outcome::{Abort, Failure, OrEnvironment};

@@ -1,6 +1,6 @@
 //! Containers of one subject that are alive at the same time, from step to step more or fewer. Deliberately absent: what they cost.
 
-use super::{Container, ContainerRequest, RunContext, Span, Subject};
+use super::{Container, ContainerRequest, GRACE, RunContext, Span, Subject};
 use crate::outcome::{Abort, Failure};
 use crate::units::Stamp;
 
@@ -42,7 +42,7 @@ impl<'a> Ramp<'a> {
         while self.alive.len() > wanted
             && let Some(mut last) = self.alive.pop()
         {
-            let stopped = last.stop()?;
+            let stopped = last.stop(GRACE)?;
             ends.extend([stopped.began, last.remove()?.ended]);
         }
         while self.alive.len() < wanted && self.ended.is_none() {

@@ -9,6 +9,7 @@ use dunnage_orders as orders;
 use regex_lite::Regex;
 
 use super::RunContext;
+use super::limits::Limits;
 use super::resources::{Attachment, Object};
 use crate::probe::{Detail, Task};
 use crate::sys::container::Tied;
@@ -58,6 +59,8 @@ pub struct ContainerRequest {
     pub ports: Vec<Port>,
     /// The resolver that its engine is given.
     pub resolver: Option<IpAddr>,
+    /// Limits of its cgroup, in addition to those that its subject's keys ask for.
+    pub limits: Limits,
     /// The path of its channel, if its program serves; set by `Container::create`.
     pub channel: Option<PathBuf>,
 }
@@ -207,6 +210,15 @@ impl<'a> Entrypoint<'a> {
             Entrypoint::Task(_) | Entrypoint::Work(_) => &[],
         };
         published(spec).chain(own.iter().copied()).collect()
+    }
+
+    /// Limits of the container's cgroup: those that its subject's keys ask for, and its own.
+    pub fn limits(self, spec: &Spec) -> Limits {
+        let keys = Limits::of(spec).unwrap_or_default();
+        match self {
+            Entrypoint::Stay(request) => request.limits.or(keys),
+            Entrypoint::Task(_) | Entrypoint::Work(_) => keys,
+        }
     }
 
     /// The resolver to give to its engine.

@@ -130,7 +130,7 @@ fn what_a_client_of_containerd_forgets_is_noticed() {
         return;
     }
     let _turn = turn();
-    forgets("--cpus", "containerd:cpus=0.5", "a CPU limit of 0.5 was asked for");
+    forgets("--cpu-quota", "containerd:cpus=0.5", "a CPU limit of 0.5 was asked for");
     forgets("--memory-limit", "containerd:memory=64MiB", "a memory limit of 67108864 was asked for");
     if !lacks("what_a_client_of_containerd_forgets_is_noticed", Need::Crun) {
         forgets("--runc-binary", "containerd+crun:net=none", "did not run");

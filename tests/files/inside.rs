@@ -46,7 +46,7 @@ fn works(text: &str, place: &str) {
     assert_eq!(ask(format!("touch {place}/0")), Value::Null, "{text}");
     let refused = failure(&mut container, about_files("open relative", Path::new("/")));
     assert_eq!(refused.class, FailureClass::Unsupported);
-    container.stop().unwrap();
+    container.stop(subject::GRACE).unwrap();
     container.remove().unwrap();
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use dunnage::probe::message::{self, Message};
-use dunnage::sys::cgroup::{CgroupPlan, Established};
+use dunnage::sys::cgroup::{CgroupPlan, Established, Limits};
 use dunnage::sys::container::{Gone, Pieces, Prepared, Spec, is_privileged};
 use dunnage::sys::signals::Interrupts;
 use dunnage::sys::spawn::Status;
@@ -68,7 +68,7 @@ pub fn spec_in(top: &Path, cgroups: CgroupPlan) -> Spec {
         stamped: false,
         seccomp: Some(allow_all()),
         cgroups,
-        limit: None,
+        limits: Limits::default(),
         bounds: Default::default(),
         metacopy: false,
         additions: dunnage::sys::container::Additions::default(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use dunnage::orders::work::{Command, Mode, Spin};
 use dunnage::outcome::{Abort, FailureClass};
-use dunnage::subject::{Access, Container, ContainerRequest, Mount, ObjectSpec, Resident, Work};
+use dunnage::subject::{Access, Container, ContainerRequest, GRACE, Mount, ObjectSpec, Resident, Work};
 use dunnage::units::Nanos;
 
 use crate::dunnage::Dunnage;
@@ -56,7 +56,7 @@ fn what_the_probe_writes_to_a_volume_is_in_its_directory_and_nothing_is_left() {
         container.start().unwrap();
         container.exec(&writing(&file, "/data/below/message")).unwrap();
         assert!(fs::read_to_string(&file).unwrap().starts_with("dunnage-probe "), "{text}");
-        container.stop().unwrap();
+        container.stop(GRACE).unwrap();
         container.remove().unwrap();
         assert!(file.exists(), "{text}: the volume went with the container");
         volume.finish().unwrap();
@@ -78,7 +78,7 @@ fn a_scripted_container_takes_volumes_and_images() {
     let request = ContainerRequest { volumes, image: Some((*image).clone()), ..ContainerRequest::default() };
     let mut container = Container::create(fake.as_ref(), &request, &run).unwrap();
     container.start().unwrap();
-    container.stop().unwrap();
+    container.stop(GRACE).unwrap();
     container.remove().unwrap();
     volume.finish().unwrap();
     image.finish().unwrap();
@@ -129,7 +129,7 @@ fn runs_its_image(text: &str, count: usize) {
         // The next container must not find it.
         fs::write(root.join("same"), [0; 5000]).unwrap();
         assert_eq!(size("same"), Some(5000));
-        container.stop().unwrap();
+        container.stop(GRACE).unwrap();
         container.remove().unwrap();
     }
     image.finish().unwrap();

@@ -6,6 +6,7 @@ mod names;
 mod pairs;
 mod published;
 mod storage;
+mod verbs;
 mod visits;
 mod watched;
 mod web;
@@ -28,7 +29,7 @@ use ::dunnage::orders::work::{Spin, Spun, Syscall};
 use ::dunnage::outcome::{Abort, Failure, FailureClass};
 use ::dunnage::resource::Held;
 use ::dunnage::subject::{
-    self, Container, ContainerRequest, Object, ObjectSpec, Port, Resident, RunContext, Spec, Subject,
+    self, Container, ContainerRequest, GRACE, Object, ObjectSpec, Port, Resident, RunContext, Spec, Subject,
     Transport,
 };
 use ::dunnage::sys::signals::Interrupts;
@@ -83,7 +84,7 @@ fn trips(target: SocketAddr, protocol: Protocol, [size, count]: [u64; 2]) -> Tri
 }
 
 /// Ends the run and checks that nothing of it is left.
-fn ends(dunnage: &Dunnage, subject: Box<dyn Subject>, run: RunContext) {
+pub fn ends(dunnage: &Dunnage, subject: Box<dyn Subject>, run: RunContext) {
     let id = run.id.clone();
     drop((subject, run));
     assert_eq!(left::of_run(&id), Vec::<String>::new());
@@ -113,7 +114,7 @@ fn serves(text: &str, orders: usize) {
     assert!(container.cpu().unwrap() > Nanos(0));
     assert!(!container.cgroups().unwrap().is_empty());
     assert!(container.mounts().is_empty());
-    let stop = container.stop().unwrap();
+    let stop = container.stop(GRACE).unwrap();
     assert!(stop.took() < Nanos::from_millis(8_000), "{text}: {}", stop.took());
     container.remove().unwrap();
     ends(&dunnage, subject, run);

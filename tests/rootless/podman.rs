@@ -3,7 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use dunnage::outcome::{Abort, FailureClass};
+use dunnage::subject::limits::Limits;
+use dunnage::subject::{Container, ContainerRequest};
+
 use crate::dunnage::Dunnage;
+use crate::handles::{ends, run_in, subject};
 use crate::rootless::user::{Ids, User};
 use crate::support::{self, Need};
 
@@ -180,4 +185,38 @@ fn all_ports_of_a_user_are_read_back_and_their_helpers_counted() {
         let samples = fs::read_to_string(dunnage.directory().join("samples.jsonl")).unwrap();
         assert_eq!(samples.contains("\"port_helpers\":"), has_helpers, "{net}: {samples}");
     }
+}
+
+/// What the user may limit is limited; where that is nothing, as on cgroup v1, this is an error and no container without
+/// limits.
+#[test]
+fn a_limit_that_the_user_may_not_set_is_said() {
+    let test = "a_limit_that_the_user_may_not_set_is_said";
+    let Some(user) = User::new(test, 'a', Ids::Subordinate) else { return };
+    let dunnage = Dunnage::new();
+    let run = run_in(&dunnage.state());
+    let subject = subject(&format!("podman:net=none,rootless={}", user.name), &run);
+    let limits = Limits { memory: Some(64 << 20), ..Limits::default() };
+    let request = ContainerRequest { limits, ..ContainerRequest::default() };
+    let mut container = Container::create(subject.as_ref(), &request, &run).unwrap();
+    match container.start() {
+        Ok(_) => {
+            let text = container
+                .cgroups()
+                .unwrap()
+                .into_iter()
+                .find_map(|own| fs::read_to_string(own.join("memory.max")).ok());
+            assert_eq!(text.as_deref().map(str::trim), Some("67108864"));
+        }
+        Err(Abort::Failed(failure)) => {
+            assert_eq!(failure.class, FailureClass::Treatment, "{failure}");
+            assert!(
+                failure.reason.contains("none is in force") && failure.reason.contains("`Delegate=memory`"),
+                "{failure}"
+            );
+        }
+        Err(Abort::Interrupted) => panic!("interrupted"),
+    }
+    drop(container);
+    ends(&dunnage, subject, run);
 }

@@ -31,7 +31,7 @@ pub const NAMESPACES: [(&str, &CStr); 8] = [
 ];
 
 /// Files with limits in both versions of cgroups, with their controllers.
-pub const LIMIT_FILES: [(&str, &CStr, &str); 7] = [
+pub const LIMIT_FILES: [(&str, &CStr, &str); 8] = [
     ("cpu.max", c"cpu.max", "cpu"),
     ("cpu.max.burst", c"cpu.max.burst", "cpu"),
     ("cpu.cfs_quota_us", c"cpu.cfs_quota_us", "cpu"),
@@ -39,6 +39,7 @@ pub const LIMIT_FILES: [(&str, &CStr, &str); 7] = [
     ("cpu.cfs_burst_us", c"cpu.cfs_burst_us", "cpu"),
     ("memory.max", c"memory.max", "memory"),
     ("memory.limit_in_bytes", c"memory.limit_in_bytes", "memory"),
+    ("pids.max", c"pids.max", "pids"),
 ];
 
 /// The maximum number of network interfaces that the message names: a host has at least as many as

@@ -10,7 +10,7 @@ use crate::experiment::{QUIET, Setting};
 use crate::measure::sample_of;
 use crate::outcome::{Abort, OrEnvironment, Sample};
 use crate::subject::machine::Machine;
-use crate::subject::{Container, ContainerRequest, Object, ObjectSpec, Resident, RunContext, Subject};
+use crate::subject::{Container, ContainerRequest, GRACE, Object, ObjectSpec, Resident, RunContext, Subject};
 use crate::sys::filesystem::Left;
 
 /// The directory of the files in the image.
@@ -80,7 +80,7 @@ impl Taken {
         }
         self.sample.add(which, ready.since(container.created().began).0);
         let began = machine.now(run);
-        container.stop()?;
+        container.stop(GRACE)?;
         container.remove()?;
         if which == names::FIRST_TOOK {
             self.sample.add(names::REMOVAL_TOOK, machine.now(run).since(began).0);

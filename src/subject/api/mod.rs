@@ -18,7 +18,7 @@ use self::http::Request;
 use self::requests::{Container, ContainerConfig};
 use self::verbs::OfApi;
 use super::component::{identified, unavailable};
-use super::container::{Draft, Verbs};
+use super::draft::{Draft, Verbs};
 use super::engine::{Engine, RUN_LABEL, STATE_LABEL, is_about_nothing, published};
 use super::resources::{Attachment, Object, layered, load_image, of_subject};
 use super::unavailable::silent_docker;
@@ -37,9 +37,6 @@ use crate::units::Nanos;
 const NEWEST: (u32, u32) = (1, 51);
 /// The oldest version that has all requests used here.
 const OLDEST: (u32, u32) = (1, 24);
-/// The stop timeout that podman's command line sends, in seconds. Over its API the default is zero, which
-/// makes a stop a kill.
-const PODMANS_PATIENCE: u32 = 10;
 /// How long an engine may take to answer a question about itself.
 const ANSWER: Nanos = Nanos::from_millis(20_000);
 /// How long it may take to load an image; some are large.
@@ -195,10 +192,6 @@ impl Api {
             executable: (run.lays_in_the_probe || !is_ours).then_some(&run.place.executable),
             detail: self.engine.about.expected.detail(),
             ulimits: &self.ulimits,
-            stop_timeout: match self.server {
-                Server::Daemon(_) => None,
-                Server::Own(_) => Some(PODMANS_PATIENCE),
-            },
             run: &run.id,
             state: &run.place.id,
         }

@@ -13,7 +13,8 @@ use super::http::Request;
 use crate::probe::PROBE;
 use crate::subject::confined::Confined;
 use crate::subject::engine::{self, RUN_LABEL, STATE_LABEL};
-use crate::subject::{Entrypoint, Port, Spec, spec};
+use crate::subject::limits::Limits;
+use crate::subject::{Entrypoint, Port, Spec};
 
 /// What a container is to be, in addition to the keys of its subject.
 #[derive(Debug)]
@@ -28,8 +29,6 @@ pub struct ContainerConfig<'a> {
     pub detail: Option<&'static str>,
     /// The kernel's limits, soft and hard alike, where they must be given to the engine.
     pub ulimits: &'a [(&'static str, u64)],
-    /// Seconds between SIGTERM and SIGKILL, where the API's default differs from the command line's.
-    pub stop_timeout: Option<u32>,
     /// The run that it belongs to.
     pub run: &'a str,
     /// The random name of the state directory with the run's journal.
@@ -44,7 +43,7 @@ impl ContainerConfig<'_> {
             arguments.insert(0, PROBE.to_owned());
         }
         let executable = self.executable.map(|_| ["/dunnage"]);
-        let mut all = json!({
+        json!({
             "AttachStdin": false,
             "AttachStdout": true,
             "AttachStderr": true,
@@ -55,11 +54,7 @@ impl ContainerConfig<'_> {
             "Entrypoint": executable,
             "Labels": { RUN_LABEL: self.run, STATE_LABEL: self.state },
             "HostConfig": self.host_config(entrypoint),
-        });
-        if let Some(seconds) = self.stop_timeout {
-            all["StopTimeout"] = json!(seconds);
-        }
-        all
+        })
     }
 
     fn host_config(&self, entrypoint: Entrypoint<'_>) -> Value {
@@ -72,7 +67,6 @@ impl ContainerConfig<'_> {
             entrypoint.volumes().iter().map(|(name, inside)| format!("{name}:{}:rw", inside.display()));
         let binds: Vec<_> = own.into_iter().chain(bound).chain(volumes).collect();
         let bind = (!binds.is_empty()).then_some(binds);
-        let cpus: f64 = key("cpus").and_then(|value| value.parse().ok()).unwrap_or(0.0);
         let confined = Confined::of(self.spec);
         // The highest number is -1 there, which means none.
         let limit_of = |name: &str, soft: u64, hard: u64| json!({ "Name": name, "Soft": soft as i64, "Hard": hard as i64 });
@@ -89,14 +83,15 @@ impl ContainerConfig<'_> {
             "SecurityOpt": (key("seccomp") == Some("off")).then_some(["seccomp=unconfined"]),
             "PidMode": if key("pid") == Some("host") { "host" } else { "" },
             "UsernsMode": engine::userns(self.spec).unwrap_or(""),
-            "NanoCpus": (cpus * 1e9).round() as i64,
-            "Memory": key("memory").and_then(spec::parse_size).unwrap_or(0),
             "MemorySwappiness": -1,
             "PortBindings": self.ports(entrypoint, |port| json!([{ "HostIp": port.at, "HostPort": "" }])),
             "RestartPolicy": { "Name": "no", "MaximumRetryCount": 0 },
             "Ulimits": ulimits,
             "CpusetCpus": cpus_text(&confined.cpus),
         });
+        for (field, limit) in entrypoint.limits(self.spec).fields() {
+            all[&field] = limit;
+        }
         if let Some(resolver) = entrypoint.resolver() {
             all["Dns"] = json!([resolver]);
         }
@@ -150,6 +145,24 @@ impl Container {
         self.request("DELETE", "?v=1")
     }
 
+    /// Changes these limits while it runs.
+    pub fn update(&self, limits: &Limits) -> Request {
+        let mut body = Value::from(limits.fields());
+        if let Some(bytes) = limits.with_swap() {
+            body["MemorySwap"] = json!(bytes);
+        }
+        Request::with_json(&format!("{}/containers/{}/update", self.prefix, self.name), &body)
+    }
+
+    /// The same in podman's own API, where it has been since version 4.3; docker's form came with 5.4.
+    pub fn update_of_podman(&self, limits: &Limits) -> Request {
+        let mut body = Value::from(limits.resources());
+        if let Some(bytes) = limits.with_swap() {
+            body["memory"]["swap"] = json!(bytes);
+        }
+        Request::with_json(&format!("/v4.0.0/libpod/containers/{}/update", self.name), &body)
+    }
+
     /// Makes a second process in it, without starting it.
     pub fn make_exec(&self, body: &Value) -> Request {
         Request::with_json(&format!("{}/containers/{}/exec", self.prefix, self.name), body)
@@ -179,7 +192,6 @@ mod tests {
             executable,
             detail: spec.get("memory").map(|_| "limits"),
             ulimits: &[("nofile", 1024)],
-            stop_timeout: Some(10),
             run: "12345678",
             state: "0123",
         };
@@ -199,7 +211,7 @@ mod tests {
         assert_eq!((&host["PidMode"], &host["UsernsMode"]), (&json!("host"), &json!("host")));
         assert_eq!((&host["Runtime"], &body["Tty"]), (&json!("crun"), &json!(true)));
         assert_eq!(host["Ulimits"], json!([{ "Name": "nofile", "Soft": 1024, "Hard": 1024 }]));
-        assert_eq!((&body["Cmd"], &body["StopTimeout"]), (&json!(["start", "limits"]), &json!(10)));
+        assert_eq!(body["Cmd"], json!(["start", "limits"]));
         assert_eq!(body["Labels"], json!({ "dunnage.run": "12345678", "dunnage.state": "0123" }));
     }
 

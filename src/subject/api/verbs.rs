@@ -6,18 +6,19 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use super::Api;
 use super::client::{Address, Client, parsed};
-use super::http::{Request, Written};
+use super::http::{Answer, Request, Written};
 use super::launch::{ended, taking};
 use super::requests::Container;
+use super::{Api, Server};
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::PROBE;
 use crate::resource::Found;
 use crate::subject::Entrypoint;
 use crate::subject::client::Terminal;
-use crate::subject::container::{Draft, Entered, Published, Span, Verbs};
+use crate::subject::draft::{Draft, Entered, Published, Said, Span, Verbs, seconds};
+use crate::subject::limits::Limits;
 use crate::sys::clock;
 use crate::sys::process;
 use crate::sys::socket::Patience;
@@ -34,14 +35,17 @@ pub(super) struct OfApi<'a> {
 impl OfApi<'_> {
     /// A verb that is one request.
     fn carry_out(&self, request: &Request) -> Result<Span, Abort> {
-        let run = self.draft.run;
-        let mut patience = Patience::new(run.allowed, Some(&run.interrupts));
+        self.answered(self.draft.run.allowed, request).map(|(span, _)| span)
+    }
+
+    /// One that may take this long, and its answer.
+    fn answered(&self, allowed: Nanos, request: &Request) -> Result<(Span, Answer), Abort> {
+        let mut patience = Patience::new(allowed, Some(&self.draft.run.interrupts));
         let began = clock::now();
         let answered = Client::begin(&self.api.address(), &mut patience)
             .and_then(|mut client| client.ask(request, &mut patience, None));
         let span = Span { began, ended: clock::now() };
-        answered.map_err(|abort| taking(abort, span.took()))?;
-        Ok(span)
+        Ok((span, answered.map_err(|abort| taking(abort, span.took()))?))
     }
 
     /// The engine's description of it.
@@ -130,8 +134,9 @@ impl Verbs for OfApi<'_> {
         Ok(Entered { client_cpu, ..entered })
     }
 
-    fn stop(&mut self) -> Result<Span, Abort> {
-        self.carry_out(&self.container.request("POST", "/stop"))
+    fn stop(&mut self, grace: u32) -> Result<Span, Abort> {
+        let request = self.container.request("POST", &format!("/stop?t={grace}"));
+        self.answered(self.draft.run.allowed + seconds(grace), &request).map(|(span, _)| span)
     }
 
     fn remove(&mut self) -> Result<Span, Abort> {
@@ -160,6 +165,27 @@ impl Verbs for OfApi<'_> {
             Some(Published { inside, host })
         };
         Ok(own.filter_map(published).collect())
+    }
+
+    fn logs(&mut self) -> Result<Said, Abort> {
+        let request = self.container.request("GET", "/logs?stdout=1&stderr=1");
+        let (span, Answer { body, .. }) = self.answered(self.draft.run.allowed, &request)?;
+        let written = (body, None);
+        let ended = ended((span.began, span.ended), 0, written, self.api.engine.terminal(), &request)?;
+        Ok(Said::of(&ended, &[&ended.stdout, &ended.stderr]))
+    }
+
+    fn stats(&mut self) -> Result<Said, Abort> {
+        let request = self.container.request("GET", "/stats?stream=false&one-shot=true");
+        let (span, answer) = self.answered(self.draft.run.allowed, &request)?;
+        Ok(Said { span, text: String::from_utf8_lossy(&answer.body).into_owned() })
+    }
+
+    fn update(&mut self, limits: &Limits) -> Result<Span, Abort> {
+        self.carry_out(&match self.api.server {
+            Server::Daemon(_) => self.container.update(limits),
+            Server::Own(_) => self.container.update_of_podman(limits),
+        })
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {

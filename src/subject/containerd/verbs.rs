@@ -2,9 +2,10 @@
 //! and its snapshot. `start` is `tasks start --detach`, which starts the shim, has the runtime create and
 //! start the container, and discards its output. `exec` is `tasks exec`. `stop` is `tasks kill` with SIGTERM,
 //! then a wait on a pidfd until the process has ended. `remove` is `tasks delete`, then `containers delete`,
-//! including the time between them.
+//! including the time between them. `stats` is `tasks metrics`. It has no verb that changes limits, and keeps no
+//! output.
 //!
-//! `containers create` has no options for a system call filter, a CPU limit or a runtime; only `run` has.
+//! `containers create` has no options for a system call filter or a runtime; only `run` has.
 //! With one of these, `create` does nothing and `start` is `run --detach`. That is enough for entries, but a
 //! life cycle is not offered.
 
@@ -12,8 +13,7 @@ use super::super::client::Terminal;
 use super::Containerd;
 use crate::outcome::{Abort, Failure};
 use crate::resource::Found;
-use crate::subject::container::{Draft, Entered, First, Span, Verbs, nothing_runs};
-use crate::subject::limits::Limits;
+use crate::subject::draft::{Draft, Entered, First, Said, Span, Verbs, nothing_runs};
 use crate::subject::{Entrypoint, Spec};
 
 /// How often containerd is asked whether it has noticed the end of a program.
@@ -31,9 +31,7 @@ pub(super) struct OfContainerd<'a> {
 
 /// Whether `containers create` has options for everything that a subject asks for.
 pub(super) fn is_created_apart(spec: &Spec) -> bool {
-    let by_run_only =
-        spec.get("seccomp") == Some("default") || Limits::of(spec).is_some_and(|asked| asked.cpus.is_some());
-    !by_run_only && spec.runtime.is_none()
+    spec.get("seccomp") != Some("default") && spec.runtime.is_none()
 }
 
 impl OfContainerd<'_> {
@@ -94,10 +92,10 @@ impl Verbs for OfContainerd<'_> {
         self.draft.enter(&self.containerd.ctr, &["tasks", "exec", "--exec-id", &id], entrypoint, Terminal::No)
     }
 
-    fn stop(&mut self) -> Result<Span, Abort> {
+    fn stop(&mut self, grace: u32) -> Result<Span, Abort> {
         let first = self.first.as_ref().ok_or_else(nothing_runs)?;
-        let words = ["tasks", "kill", "--signal", "SIGTERM", &self.draft.name];
-        let span = self.draft.stop(&self.containerd.ctr, &words, first)?;
+        let kill = |signal| vec!["tasks", "kill", "--signal", signal, &self.draft.name];
+        let span = self.draft.stop(&self.containerd.ctr, kill, first, grace)?;
         self.until_noticed()?;
         Ok(span)
     }
@@ -111,6 +109,10 @@ impl Verbs for OfContainerd<'_> {
 
     fn first_process(&mut self) -> Result<i32, Failure> {
         self.first.as_ref().map(|first| first.pid).ok_or_else(nothing_runs)
+    }
+
+    fn stats(&mut self) -> Result<Said, Abort> {
+        self.draft.ask(&self.containerd.ctr, &["tasks", "metrics", "--format", "json", &self.draft.name])
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {

@@ -3,10 +3,10 @@
 //! socket that takes connections there. Some engines only repeat what was asked for.
 
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::subject::container::Published;
+use crate::subject::draft::Published;
 use crate::subject::way;
 use crate::subject::work::{Port, published};
-use crate::subject::{Container, ContainerRequest, RunContext, Subject};
+use crate::subject::{Container, ContainerRequest, GRACE, RunContext, Subject};
 
 /// Starts a container of the subject and checks its ports, if its key asks for any; the result is a note about the subject.
 /// The first of the daemons, or else dunnage, is in the network namespace of the host side.
@@ -24,7 +24,7 @@ pub(in crate::subject) fn read_back(
     let host = known.unwrap_or(std::process::id() as i32);
     let is_taken = |one: &Published| !way::sockets(host, one.host, first.transport).is_empty();
     check(&asked, &found, is_taken)?;
-    container.stop()?;
+    container.stop(GRACE)?;
     container.remove()?;
     Ok(Some(("published ports", format!("{} at {}", asked.len(), first.at))))
 }

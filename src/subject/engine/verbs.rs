@@ -1,4 +1,4 @@
-//! The verbs of a docker-like command line, one command each: `create`, `start`, `exec`, `stop`, `rm`. With
+//! The verbs of a docker-like command line, one command each: `create`, `start`, `exec`, `stop`, `rm` and more. With
 //! `--rm` only on request, since then `rm` cannot be measured.
 
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +8,8 @@ use super::Engine;
 use crate::outcome::{Abort, Failure};
 use crate::resource::Found;
 use crate::subject::Entrypoint;
-use crate::subject::container::{Draft, Entered, Published, Span, Verbs};
+use crate::subject::draft::{Draft, Entered, Published, Said, Span, Verbs, seconds};
+use crate::subject::limits::Limits;
 
 /// A container of an engine.
 pub(super) struct OfEngine<'a> {
@@ -41,8 +42,10 @@ impl Verbs for OfEngine<'_> {
         self.draft.enter(&self.engine.client, verb, entrypoint, terminal)
     }
 
-    fn stop(&mut self) -> Result<Span, Abort> {
-        self.verb("stop")
+    fn stop(&mut self, grace: u32) -> Result<Span, Abort> {
+        let words = ["stop", "-t", &grace.to_string(), &self.draft.name];
+        let allowed = self.draft.run.allowed + seconds(grace);
+        Ok(Span::of(&self.draft.ended(allowed, &self.engine.client, &words)?))
     }
 
     fn remove(&mut self) -> Result<Span, Abort> {
@@ -63,9 +66,23 @@ impl Verbs for OfEngine<'_> {
         Ok(self.engine.client.ask(&["port", &self.draft.name])?.lines().filter_map(published).collect())
     }
 
-    fn output(&mut self) -> String {
-        let said = self.engine.client.insist(&["logs", &self.draft.name]);
-        said.unwrap_or_else(|why| why.reason)
+    fn logs(&mut self) -> Result<Said, Abort> {
+        let Draft { run, name, .. } = &self.draft;
+        let ended = self.draft.ended(run.allowed, &self.engine.client, &["logs", name])?;
+        Ok(Said::of(&ended, &[&ended.stdout, &ended.stderr]))
+    }
+
+    fn stats(&mut self) -> Result<Said, Abort> {
+        let words = ["stats", "--no-stream", "--format", "{{json .}}", &self.draft.name];
+        self.draft.ask(&self.engine.client, &words)
+    }
+
+    fn update(&mut self, limits: &Limits) -> Result<Span, Abort> {
+        let swap = limits.with_swap().map(|bytes| ("--memory-swap", bytes.to_string()));
+        let options: Vec<_> = limits.options().chain(swap).collect();
+        let options = options.iter().flat_map(|(option, value)| [*option, value]);
+        let words: Vec<_> = ["update"].into_iter().chain(options).chain([&*self.draft.name]).collect();
+        self.draft.carry_out(&self.engine.client, &words)
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {

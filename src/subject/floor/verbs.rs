@@ -10,7 +10,8 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::PROBE;
 use crate::resource::Found;
-use crate::subject::container::{Draft, Entered, Span, Verbs, nothing_runs};
+use crate::subject::draft::{Draft, Entered, Said, Span, Verbs, nothing_runs, seconds, stopped};
+use crate::subject::limits::{self, Limits};
 use crate::subject::{Attachment, Entrypoint};
 use crate::sys::clock;
 use crate::sys::container::{Entrance, LaunchError, Made, Prepared, Running};
@@ -96,13 +97,14 @@ impl Verbs for OfFloor<'_> {
         Ok(Entered { client_cpu, ..entered })
     }
 
-    fn stop(&mut self) -> Result<Span, Abort> {
+    fn stop(&mut self, grace: u32) -> Result<Span, Abort> {
         let running = self.running.take().ok_or_else(nothing_runs)?;
         let began = clock::now();
-        let sent = running.child.signal(libc::SIGTERM);
-        let gone = running.wait(self.draft.run.allowed, Some(&self.draft.run.interrupts));
+        let sent = if grace > 0 { running.child.signal(libc::SIGTERM) } else { Ok(()) };
+        // At the end of its grace it is killed.
+        let gone = running.wait(seconds(grace), Some(&self.draft.run.interrupts));
         sent.or_environment("cannot send SIGTERM")?;
-        gone.end.map_err(unfinished)?;
+        stopped(gone.end)?;
         Ok(Span { began, ended: gone.reaped })
     }
 
@@ -119,8 +121,18 @@ impl Verbs for OfFloor<'_> {
         self.running.as_ref().map(|running| running.child.pid).ok_or_else(nothing_runs)
     }
 
-    fn output(&mut self) -> String {
-        self.running.as_mut().map_or_else(String::new, |running| running.child.output())
+    fn logs(&mut self) -> Result<Said, Abort> {
+        let running = self.running.as_mut().ok_or_else(nothing_runs)?;
+        Ok(Said::known(running.child.output()))
+    }
+
+    fn update(&mut self, asked: &Limits) -> Result<Span, Abort> {
+        let made = self.made.as_ref().ok_or_else(nothing_runs)?;
+        let began = clock::now();
+        let written = self.prepared.limit(made, &asked.of_cgroup());
+        let ended = clock::now();
+        written.map_err(|error| limits::refused(&error))?;
+        Ok(Span { began, ended })
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {

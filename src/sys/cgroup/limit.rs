@@ -1,5 +1,5 @@
-//! A limit on CPU time: the hierarchies that it needs, whether it can be set on this host, and the steps that
-//! write it into the cgroup of one container. The kernel grants a cgroup a quota of CPU time in each period
+//! Limits of a container's cgroup, and the steps that write them. For CPU time: the hierarchies that a limit
+//! needs, and whether it can be set on this host. The kernel grants a cgroup a quota of CPU time in each period
 //! and throttles its processes for the rest of the period once it is used up; a burst lets the cgroup save up
 //! unused quota.
 //!
@@ -7,7 +7,6 @@
 //! delegate its cpu controller, the user has to change that.
 
 use std::io;
-use std::path::Path;
 
 use thiserror::Error;
 
@@ -16,8 +15,9 @@ use super::plan::{CgroupPlan, Place, remove};
 use super::{Hierarchy, Version};
 use crate::units::Nanos;
 
-/// The step that writes a limit.
-const LIMIT: &str = "limit CPU time by";
+/// The steps that write a limit, by controller.
+const STEPS: [(&str, &str); 3] =
+    [("cpu", "limit CPU time by"), ("memory", "limit memory by"), ("pids", "limit processes by")];
 /// The period that engines set, which is the kernel's default.
 const PERIOD_US: u64 = 100_000;
 
@@ -39,6 +39,42 @@ impl CpuLimit {
             quota_us: (cpus * PERIOD_US as f64).round() as u64,
             period_us: PERIOD_US,
             burst_us: burst.map(|burst| (burst.0 / 1000) as u64),
+        }
+    }
+}
+
+/// What the cgroup of one container may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// CPU time.
+    pub cpu: Option<CpuLimit>,
+    /// Bytes of memory.
+    pub memory: Option<u64>,
+    /// Processes and threads.
+    pub pids: Option<u64>,
+}
+
+impl Limits {
+    /// The files with the limits of this controller, in a version of cgroups, each with its content.
+    fn files(&self, controller: &str, version: &Version) -> Vec<(&'static str, String)> {
+        let is_second = *version == Version::V2;
+        let bytes =
+            |bytes: u64| (if is_second { "memory.max" } else { "memory.limit_in_bytes" }, bytes.to_string());
+        match (controller, self.cpu) {
+            ("memory", _) => self.memory.map(bytes).into_iter().collect(),
+            ("pids", _) => self.pids.map(|count| ("pids.max", count.to_string())).into_iter().collect(),
+            (_, None) => Vec::new(),
+            (_, Some(CpuLimit { quota_us, period_us, burst_us })) => {
+                let (mut files, burst) = match is_second {
+                    true => (vec![("cpu.max", format!("{quota_us} {period_us}"))], "cpu.max.burst"),
+                    false => {
+                        let period = ("cpu.cfs_period_us", period_us.to_string());
+                        (vec![period, ("cpu.cfs_quota_us", quota_us.to_string())], "cpu.cfs_burst_us")
+                    }
+                };
+                files.extend(burst_us.map(|micros| (burst, micros.to_string())));
+                files
+            }
         }
     }
 }
@@ -81,36 +117,27 @@ impl CgroupPlan {
         Ok(CgroupPlan { places, ..CgroupPlan::default() })
     }
 
-    /// The steps that write a limit into the cgroup of one container, which already exists.
-    pub fn limiting(&self, name: &str, limit: &CpuLimit) -> Vec<Step> {
-        let CpuLimit { quota_us, period_us, burst_us } = limit;
-        let files = |place: &Place| -> Vec<(&str, String)> {
-            let period = ("cpu.cfs_period_us", period_us.to_string());
-            let (mut files, burst) = match &place.hierarchy.version {
-                Version::V2 => (vec![("cpu.max", format!("{quota_us} {period_us}"))], "cpu.max.burst"),
-                Version::V1(_) if place.hierarchy.has("cpu") => {
-                    (vec![period, ("cpu.cfs_quota_us", quota_us.to_string())], "cpu.cfs_burst_us")
-                }
-                Version::V1(_) => return Vec::new(),
-            };
-            files.extend(burst_us.map(|micros| (burst, micros.to_string())));
-            files
-        };
-        let write = |path: &Path, content: &str| {
-            [Step::open(LIMIT, path, libc::O_WRONLY), Step::write(LIMIT, path, content), Step::close()]
-        };
-        let first = self.places.iter().any(|place| place.hierarchy.has("cpu"));
-        let places = self.places.iter().filter(|place| !first || place.hierarchy.version != Version::V2);
-        let written = places.flat_map(|place| {
-            let directory = place.parent.join(name);
-            files(place).into_iter().map(move |(file, content)| (directory.join(file), content))
-        });
-        written.flat_map(|(path, content)| write(&path, &content)).collect()
+    /// The steps that write limits into the cgroups of one container, which already exist: each where its
+    /// controller is, which may be in version 1.
+    pub fn limiting(&self, name: &str, limits: &Limits) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for (controller, step) in STEPS {
+            let first = self.places.iter().find(|place| place.hierarchy.has(controller));
+            let second = || self.places.iter().find(|place| place.hierarchy.version == Version::V2);
+            let Some(place) = first.or_else(second) else { continue };
+            for (file, content) in limits.files(controller, &place.hierarchy.version) {
+                let path = place.parent.join(name).join(file);
+                steps.push(Step::open(step, &path, libc::O_WRONLY));
+                steps.extend([Step::write(step, &path, &content), Step::close()]);
+            }
+        }
+        steps
     }
 
     /// Makes the cgroups of one container with this limit; leaves nothing after an error.
     pub fn make_limited(&self, name: &str, limit: &CpuLimit) -> Result<(), StepError> {
-        let steps: Vec<Step> = self.creation(name).into_iter().chain(self.limiting(name, limit)).collect();
+        let limits = Limits { cpu: Some(*limit), ..Limits::default() };
+        let steps: Vec<Step> = self.creation(name).into_iter().chain(self.limiting(name, &limits)).collect();
         run_all(&steps).1.map(drop).inspect_err(|_| {
             let _ = self.remove(name);
         })
@@ -127,7 +154,7 @@ impl CgroupPlan {
 impl StepError {
     /// Whether the limit itself was refused, rather than its cgroup.
     pub fn is_of_a_limit(&self) -> bool {
-        self.step == LIMIT
+        STEPS.iter().any(|(_, step)| *step == self.step)
     }
 }
 
@@ -162,6 +189,8 @@ fn handed_down(place: &Place) -> Result<(), NoLimit> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn place(version: Version, mount: &Path) -> Place {
@@ -178,7 +207,7 @@ mod tests {
     }
 
     fn written(plan: &CgroupPlan, limit: &CpuLimit) -> Vec<String> {
-        let steps = plan.limiting("a", limit);
+        let steps = plan.limiting("a", &Limits { cpu: Some(*limit), ..Limits::default() });
         let opened = steps.iter().filter(|step| step.opens());
         opened.map(|step| step.path().display().to_string()).collect()
     }
@@ -204,6 +233,22 @@ mod tests {
         let burst = CpuLimit { burst_us: Some(1), ..limit };
         assert!(written(&own, &burst)[2].ends_with("/cpu.cfs_burst_us"));
         assert_eq!(plan(&[first("cpu,cpuacct")]).for_cpu().unwrap().places.len(), 1);
+    }
+
+    #[test]
+    fn each_limit_is_written_where_its_controller_is() {
+        let second = place(Version::V2, Path::new("/c/unified"));
+        let limits = Limits { memory: Some(64 << 20), pids: Some(50), ..Limits::default() };
+        let opened = |places: &[Place]| -> Vec<_> {
+            let steps = plan(places).limiting("a", &limits);
+            let opened = steps.iter().filter(|step| step.opens());
+            opened.map(|step| step.path().display().to_string()).collect()
+        };
+        let hybrid = [first("cpu"), first("memory"), second.clone()];
+        let [memory, pids] = ["/c/memory/dunnage/a/memory.limit_in_bytes", "/c/unified/dunnage/a/pids.max"];
+        assert_eq!(opened(&hybrid), [memory, pids]);
+        assert_eq!(opened(&[second]), ["/c/unified/dunnage/a/memory.max", pids]);
+        assert_eq!(opened(&[first("cpu"), first("pids")]), ["/c/pids/dunnage/a/pids.max"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-pub use limit::{CpuLimit, NoLimit};
+pub use limit::{CpuLimit, Limits, NoLimit};
 pub(in crate::sys) use plan::remove;
 pub use plan::{Birth, CgroupPlan, Established, LABEL, Place, Way, retire};
 

@@ -9,10 +9,10 @@ use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
 use super::super::birth::{self, Stack};
-use super::super::cgroup::Birth;
+use super::super::cgroup::{Birth, Limits};
 use super::super::clock;
 use super::super::spawn::{Child, Streams};
-use super::super::steps::{Step, number, run_all};
+use super::super::steps::{Step, StepError, number, run_all};
 use super::undo::Removal;
 use super::{
     Facts, LaunchError, LaunchFailed, NOTHING, Piece, Prepared, Running, check_name, inside, privileges,
@@ -33,7 +33,7 @@ pub struct Made {
 
 impl Made {
     /// Removes what was made.
-    pub fn remove(self) -> Result<(), super::super::steps::StepError> {
+    pub fn remove(self) -> Result<(), StepError> {
         self.removal.run()
     }
 }
@@ -60,6 +60,11 @@ impl Prepared {
             Ok(_) => Ok(Made { name: name.to_owned(), removal, began, ended }),
             Err(error) => Err(LaunchFailed { error: error.into(), cleanup: removal.after(made).run().err() }),
         }
+    }
+
+    /// Changes limits of the container's cgroups; its program may run.
+    pub fn limit(&self, made: &Made, limits: &Limits) -> Result<(), StepError> {
+        run_all(&self.spec.cgroups.limiting(&made.name, limits)).1.map(drop)
     }
 
     /// Makes containers that are started separately join the network namespace of this descriptor.

@@ -7,7 +7,7 @@
 //! executes the program; after it has been reaped they are removed. What remains is also undone if a step
 //! fails, and can be undone from the name alone (`undo`).
 //!
-//! Deliberately absent: networks other than loopback, limits of its cgroup on anything but CPU time, a terminal.
+//! Deliberately absent: networks other than loopback, a terminal.
 
 mod additions;
 mod by_descriptor;
@@ -32,7 +32,7 @@ use thiserror::Error;
 
 use super::birth::{self, NotBorn, Stack};
 use super::bounds::Bounds;
-use super::cgroup::{self, Birth, CgroupPlan, CpuLimit, Hierarchy, Version};
+use super::cgroup::{self, Birth, CgroupPlan, Hierarchy, Limits, Version};
 use super::clock;
 use super::signals::Interrupts;
 use super::spawn::{self, Child, Ended, Streams, Unfinished};
@@ -100,8 +100,8 @@ pub struct Spec {
     pub seccomp: Option<Vec<libc::sock_filter>>,
     /// The places of its cgroups, already established.
     pub cgroups: CgroupPlan,
-    /// Its limit of CPU time, if any.
-    pub limit: Option<CpuLimit>,
+    /// Limits of its cgroup.
+    pub limits: Limits,
     /// Limits of its processes.
     pub bounds: Bounds,
     /// What it gets in addition to its image.
@@ -389,8 +389,8 @@ impl Prepared {
                 undo::overlay_directories(own).iter().map(make).collect(),
             ));
         }
-        if let (true, Some(limit)) = (self.spec.pieces.has(Piece::Cgroup), &self.spec.limit) {
-            parts.push((stamps::CGROUP_LIMIT, self.spec.cgroups.limiting(name, limit)));
+        if self.spec.pieces.has(Piece::Cgroup) && self.spec.limits != Limits::default() {
+            parts.push((stamps::CGROUP_LIMIT, self.spec.cgroups.limiting(name, &self.spec.limits)));
         }
         self.in_a_row(parts)
     }
