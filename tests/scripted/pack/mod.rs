@@ -209,6 +209,22 @@ fn what_is_left_is_found_and_refused() {
     assert!(!dunnage.directory().with_extension("new").exists());
 }
 
+/// The user may have put another file there; its name is part of the archive.
+#[test]
+fn an_artefact_with_a_private_name_is_refused() {
+    let dunnage = Dunnage::new().with("SUDO_USER", "mathilda");
+    assert_eq!(dunnage.run(RUN).code, 0);
+    let artefacts = dunnage.directory().join("artefacts");
+    fs::create_dir(&artefacts).unwrap();
+    fs::write(artefacts.join("0-0-mathilda"), "a trace").unwrap();
+    let ran = dunnage.run("pack DIR -o DIR.dunnage");
+    assert!(ran.code == 1 && ran.stderr.contains("the name or a directory of the host"), "{ran}");
+    assert!(!dunnage.directory().with_extension("dunnage").exists());
+    fs::rename(artefacts.join("0-0-mathilda"), artefacts.join("0-0-trace")).unwrap();
+    let ran = dunnage.run("pack DIR -o DIR.dunnage");
+    assert_eq!(ran.code, 0, "{ran}");
+}
+
 #[test]
 fn nothing_is_overwritten_without_being_told() {
     let dunnage = Dunnage::new();
