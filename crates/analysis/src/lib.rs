@@ -11,6 +11,7 @@ pub mod history;
 pub mod outcome;
 pub mod plan;
 pub mod record;
+pub mod share;
 pub mod stats;
 pub mod subject;
 pub mod text;
