@@ -11,11 +11,10 @@ use anyhow::{Context, Result};
 use dunnage_analysis::record::Place;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use serde::Serialize;
 
 use super::super::{
-    ENVIRONMENT, Environment, MOST_BYTES, PILOT, PLAN, Present, SAMPLES, Source, part_of, plan_file, reader,
-    regular, source,
+    ENVIRONMENT, Environment, MOST_BYTES, PILOT, PLAN, Present, SAMPLES, Source, part_of, plan_file, pretty,
+    reader, regular, source,
 };
 use super::clean::Cleaner;
 use super::label::names_of_image;
@@ -101,11 +100,6 @@ pub fn look(directory: &Path, options: &Options) -> Result<Contents> {
         secrets: words.secrets,
         cleaned,
     })
-}
-
-fn pretty(value: &impl Serialize, out: &mut dyn Write) -> Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    Ok(out.write_all(b"\n")?)
 }
 
 /// The files of samples in a run directory, by name. They are packed unchanged; the search for private words decides whether that
