@@ -217,6 +217,29 @@ mod tests {
     }
 
     #[test]
+    fn a_level_stays_if_it_is_the_programs_word_or_a_number() {
+        for kept in ["docker", "crun", "host", "0.5", "64MiB"] {
+            assert_eq!(level(kept, &mut words()), kept);
+        }
+        for private in ["anna", "/srv/acme", "x=1"] {
+            assert_eq!(level(private, &mut words()), "level1");
+        }
+    }
+
+    #[test]
+    fn a_setting_keeps_what_experiments_list() {
+        let cases = [
+            ("prestate=idle;cache=warm", "prestate=idle;cache=warm"),
+            ("cmd=\"x -v; y\";workdir=/srv/x", "cmd=x value1 value2;workdir=/…/path1"),
+            ("env=TOKEN;mount=/srv/a:/b:ro", "env=TOKEN;mount='/…/path1:/…/path2:ro'"),
+            ("from anna", "text1"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(setting(text, &mut words()), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn engines_speak_of_an_image_in_several_ways() {
         assert_eq!(names_of_image("alpine:3"), [""; 0]);
         assert_eq!(names_of_image("acme/pay:2"), ["acme/pay:2", "acme/pay"]);

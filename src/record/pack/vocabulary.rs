@@ -2,7 +2,7 @@
 //! texts. Names of fields are not among them: `clean` collects those of the run.
 
 use dunnage_analysis::record::wire::HEADER_FORMAT;
-use dunnage_analysis::subject::limits::RESOURCES;
+use dunnage_analysis::subject::inherited;
 
 use super::head::PUBLIC;
 use crate::plan::Relation;
@@ -10,8 +10,7 @@ use crate::subject::KINDS;
 
 /// The words of the program.
 pub fn vocabulary() -> String {
-    let mut words: Vec<&str> = vec![HEADER_FORMAT, SAID, PUBLIC, INHERITED];
-    words.extend(RESOURCES);
+    let mut words: Vec<&str> = vec![HEADER_FORMAT, SAID, PUBLIC];
     words.extend(Relation::NAMES);
     for kind in KINDS {
         words.push(kind.name);
@@ -25,6 +24,8 @@ pub fn vocabulary() -> String {
             words.extend(key.values);
         }
     }
+    let inherited: Vec<String> = inherited::names().collect();
+    words.extend(inherited.iter().map(String::as_str));
     words.join(" ")
 }
 
@@ -40,9 +41,6 @@ const SAID: &str = "aligned all architecture as attached backend bare batches be
      server_cpu serving session set snapshotter socket spawn start step stop stopped storage store_bypass streams system third_took threads \
      throttled throttled_time trip trips turns uid umask undo undone unknown unpacked up_bytes up_took uptime usage user user_mapping uts vdso \
      waited warm_up warm_up_requests warm_up_took way window wrong";
-
-/// The words of the names of what is inherited, other than those of limits.
-const INHERITED: &str = "adj allowed cpus nice oom score slack timer ulimit umask";
 
 #[cfg(test)]
 mod tests {
