@@ -8,7 +8,7 @@ mod source;
 mod writer;
 
 use std::fs::{File, Permissions};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -19,6 +19,7 @@ pub use dunnage_analysis::record::{
     Timer, plan_file, read, reader, wire,
 };
 use rustix::fs::FileType;
+use serde::Serialize;
 
 use crate::sys::directory::{self, Place};
 pub use writer::{Writer, check_empty, create, reopen, since_1970};
@@ -67,6 +68,12 @@ pub fn text(path: &Path, most: u64) -> Result<String> {
     let read = regular(path, most)?.take(most).read_to_string(&mut text);
     read.with_context(|| format!("cannot read `{}`", path.display()))?;
     Ok(text)
+}
+
+/// Writes environment, plan and manifest.
+fn pretty(value: &impl Serialize, out: &mut dyn Write) -> Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    Ok(out.write_all(b"\n")?)
 }
 
 /// A file that is being written, under a temporary name next to its own.

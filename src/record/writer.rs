@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use super::wire::{Begin, HEADER_FORMAT, Header, Pairs, SampleLine, Stop, Treatment};
-use super::{ENVIRONMENT, Environment, FORMAT, PLAN, RoundContext, SAMPLES, plan_file};
+use super::{ENVIRONMENT, Environment, FORMAT, PLAN, RoundContext, SAMPLES, plan_file, pretty};
 use crate::exit::usage;
 use crate::outcome::{Artefact, Outcome, Word};
 use crate::plan::Plan;
@@ -123,9 +123,8 @@ fn claim(samples: &File, path: &Path) -> Result<()> {
 
 fn write_json(directory: &Directory, name: &str, value: &impl Serialize) -> Result<()> {
     let path = directory.path().join(name);
-    let mut bytes = serde_json::to_vec_pretty(value)
-        .with_context(|| format!("cannot convert `{}` to JSON", path.display()))?;
-    bytes.push(b'\n');
+    let mut bytes = Vec::new();
+    pretty(value, &mut bytes).with_context(|| format!("cannot convert `{}` to JSON", path.display()))?;
     directory
         .create(name, 0o644)
         .and_then(|mut file| file.write_all(&bytes))

@@ -10,6 +10,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde::{Deserialize, Serialize};
 
+use crate::share;
 use crate::stats::tail;
 
 /// Values have three digits: those within a thousandth of each other count as equal.
@@ -28,7 +29,7 @@ pub struct Distribution(Histogram<u64>);
 
 impl Serialize for Distribution {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&self.text())
+        share::checked(&self.text(), to)
     }
 }
 

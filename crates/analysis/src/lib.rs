@@ -13,6 +13,7 @@ pub mod names;
 pub mod outcome;
 pub mod plan;
 pub mod record;
+pub mod share;
 pub mod stats;
 pub mod subject;
 pub mod text;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::distribution::Distribution;
 use crate::names::{Counter, Name, Series, Spread, StampName};
+use crate::share;
 use crate::units::{Nanos, Stamp, whole_nanos};
 
 /// The kind of a failure, so that causes can be distinguished without reading messages.
@@ -60,9 +61,10 @@ pub struct Failure {
     /// Its kind.
     pub class: FailureClass,
     /// What happened, in dunnage's words.
+    #[serde(serialize_with = "share::quoting")]
     pub reason: String,
     /// The engine's or runtime's own message, unchanged.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "share::output")]
     pub words: Option<String>,
     /// The time it took to fail.
     #[serde(with = "whole_nanos")]
@@ -162,7 +164,7 @@ pub enum Artefact {
     #[serde(skip)]
     Bytes(Vec<u8>),
     /// Its path in the run directory.
-    #[serde(untagged)]
+    #[serde(untagged, serialize_with = "share::checked")]
     File(String),
 }
 

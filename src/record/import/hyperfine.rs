@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::foreign::{self, Arm, Foreign, distinct};
 use crate::experiment::{Setting, command, command::line, setting::interned};
 use crate::outcome::{Failure, FailureClass, Outcome, Sample};
-use crate::record::IssueFacts;
+use crate::record::{IssueFacts, since_1970};
 use crate::stats;
 use crate::subject::{Layer, Spec, kind_of};
 use crate::units::{Nanos, Unit};
@@ -203,9 +203,7 @@ fn impossible(label: &str, command: &str, times: &[f64]) -> Vec<IssueFacts> {
         let mechanism = "the shell's start was subtracted and negative results became zero: the command is too short for a shell, measure it with `-N`";
         issue("no time at all", &[label], evidence, mechanism)
     });
-    let age = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(f64::MAX, |age| age.as_secs_f64());
+    let age = since_1970() as f64 / 1e9;
     let longest = times.iter().copied().fold(0.0, f64::max);
     let too_long = (longest > age).then(|| {
         let evidence =

@@ -1,286 +1,326 @@
-//! The files of a run without private content. Everything that is kept is named here, field by field, and free texts go through
-//! `words` and `label`. The samples are in `samples`.
+//! Writes a record as JSON without private content. Numbers, and names that are part of the program, stay. What happens to a text
+//! is declared at its field (`dunnage_analysis::share`), and a text without a declaration stays only if nothing in it looks private.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
-use anyhow::{Context, Result};
-
-use super::super::import::hyperfine::LABELLED;
-use super::super::{
-    ComponentFacts, Environment, FilterFacts, IssueFacts, Order, Origin, Source, SubjectFacts, plan_file,
-    reader,
+use dunnage_analysis::share::Share;
+use serde::ser::{
+    Error as _, Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeTuple,
+    Serializer,
 };
+use serde_json::{Error, Result};
+
+use super::facts::fact;
 use super::label::{self, Labels};
 use super::words::{Kind, Words};
-use crate::experiment::Setting;
-use crate::experiment::command::line;
-use crate::experiment::setting::interned;
-use crate::plan::{Entry, Plan, Prediction, Relation};
-use dunnage_analysis::record::kernel::shared_arguments;
-use dunnage_analysis::subject::inherited::ENVIRONMENT as VARIABLES;
 
-/// Facts about the machine that do not identify it.
-pub(super) const PUBLIC: &str = "architecture boot_time capabilities cgroup_mode cgroup_v1_controllers \
-    cgroup_v2_controllers clock_source cpu cpu_cores cpu_share cpu_sockets cpu_threads cpu_usable distribution disk_kind disk_model hypervisor inside \
-    kernel kernel_version memory_bytes pressure security_modules state_filesystem";
-const MITIGATION: &str = "mitigation_";
-
-/// Cleans environment and plan.
-pub fn head(source: &Source, words: &mut Words, dropped: &[String]) -> Result<(Environment, Plan)> {
-    let (environment, plan) = reader::head(source)?;
-    let labels = match &environment.origin {
-        Some(origin) if origin.order == Order::Blocks => Labels::Commands,
-        _ => Labels::Subjects,
-    };
-    let environment = clean_environment(environment, labels, words, dropped);
-    let plan = clean_plan(plan, labels, words);
-    // If two texts became the same, only the reader of the pack would notice.
-    plan_file::check(&plan).context(
-        "the run cannot be read without its private words\n\nhint: use `--private WORD` to give a word another placeholder",
-    )?;
-    Ok((environment, plan))
+/// Cleans records, one after the other.
+pub struct Cleaner {
+    /// The words of the run.
+    pub words: Words,
+    /// The form of labels.
+    pub labels: Labels,
+    /// The names of the fields and of the fixed values that were written.
+    pub names: Vec<String>,
+    out: Vec<u8>,
+    share: Share,
+    is_key: bool,
+    /// The last name of a number or a fact.
+    name: String,
 }
 
-fn clean_environment(run: Environment, labels: Labels, words: &mut Words, dropped: &[String]) -> Environment {
-    let mut tags = BTreeMap::new();
-    for (key, value) in run.tags {
-        if dropped.contains(&key) {
-            words.left_out(&format!("tag {key}={value}"));
-        } else {
-            tags.insert(words.kept(Kind::Tag, "key", &key), words.kept(Kind::Tag, "tag", &value));
+impl Cleaner {
+    /// Begins with no record.
+    pub fn new(words: Words) -> Cleaner {
+        Cleaner {
+            words,
+            labels: Labels::Subjects,
+            names: Vec::new(),
+            out: Vec::new(),
+            share: Share::Told,
+            is_key: false,
+            name: String::new(),
         }
     }
-    let mut machine = BTreeMap::new();
-    for (name, value) in run.machine {
-        if let Some(value) = machine_fact(&name, &value, words) {
-            machine.insert(own(&name, words), value);
+
+    /// A record without private content.
+    pub fn json(&mut self, record: &impl Serialize) -> Result<&[u8]> {
+        self.out.clear();
+        self.share = Share::Told;
+        record.serialize(&mut *self)?;
+        Ok(&self.out)
+    }
+
+    fn write(&mut self, value: &(impl Serialize + ?Sized)) -> Result<()> {
+        serde_json::to_writer(&mut self.out, value)
+    }
+
+    /// A name that is part of the program, and has nothing to escape.
+    fn write_name(&mut self, name: &str) -> Result<()> {
+        // Those of lines, of which there are many, came last.
+        if !self.names.iter().rev().any(|known| known == name) {
+            self.names.push(name.to_owned());
         }
+        self.out.push(b'"');
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.push(b'"');
+        Ok(())
     }
-    let mut subjects = BTreeMap::new();
-    for (subject, facts) in run.subjects {
-        let components = facts.components.iter().map(|one| ComponentFacts {
-            role: own(&one.role, words),
-            path: words.program(&one.path),
-            version: words.told(&one.version),
-            sha256: own(&one.sha256, words),
-        });
-        let components = components.collect();
-        let named = |(name, value): (&String, &String)| (own(name, words), note(value, labels, words));
-        let notes = facts.notes.iter().map(named);
-        let facts = SubjectFacts { components, notes: notes.collect() };
-        subjects.insert(label::label(&subject, labels, words), facts);
-    }
-    if !run.command.is_empty() {
-        words.left_out("the command line of the run");
-    }
-    Environment {
-        dunnage: own(&run.dunnage, words),
-        probe: own(&run.probe, words),
-        run: own(&run.run, words),
-        host: words.host(&run.host),
-        started: own(&run.started, words),
-        // It contains paths; its request is in the plan.
-        command: Vec::new(),
-        asked: run.asked.iter().map(|name| label::label(name, labels, words)).collect(),
-        tags,
-        machine,
-        timer: run.timer,
-        subjects,
-        unavailable: run
-            .unavailable
-            .iter()
-            .map(|(name, why)| (label::label(name, labels, words), words.told(why)))
-            .collect(),
-        words: BTreeMap::new(),
-        no_cpu_accounting: run.no_cpu_accounting.map(|why| words.told(&why)),
-        filter: run.filter.map(|filter| FilterFacts {
-            origin: words.told(&filter.origin),
-            sha256: own(&filter.sha256, words),
-            profile: None,
-        }),
-        origin: run.origin.map(|origin| clean_origin(origin, labels, words)),
+
+    fn open(&mut self, ends: [u8; 2], keys: Share, values: Share) -> Inside<'_> {
+        self.out.push(ends[0]);
+        Inside { to: self, keys, values, end: ends[1], is_first: true }
     }
 }
 
-/// The origin of imported samples: the file's name, and texts that may quote the file.
-fn clean_origin(origin: Origin, labels: Labels, words: &mut Words) -> Origin {
-    let issue = |one: IssueFacts, words: &mut Words| IssueFacts {
-        labels: one.labels.iter().map(|one| label::label(one, labels, words)).collect(),
-        rule: own(&one.rule, words),
-        metric: one.metric.map(|metric| own(&metric, words)),
-        evidence: words.quoting(&one.evidence),
-        mechanism: words.quoting(&one.mechanism),
+/// Whether a text can be a name that the program chose. One with a character that none of these has comes from elsewhere.
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+}
+
+macro_rules! pass {
+    ($($name:ident: $type:ty),+) => {
+        $(fn $name(self, value: $type) -> Result<()> {
+            self.write(&value)
+        })+
     };
-    Origin {
-        format: words.told(&origin.format),
-        sha256: own(&origin.sha256, words),
-        file: words.kept(Kind::Path, "file", &origin.file),
-        notes: origin.notes.iter().map(|note| words.quoting(note)).collect(),
-        issues: origin.issues.into_iter().map(|one| issue(one, words)).collect(),
-        order: origin.order,
-    }
 }
 
-fn machine_fact(name: &str, value: &str, words: &mut Words) -> Option<String> {
-    match name {
-        // Without the arguments that show the boot device and other software.
-        "kernel_command_line" => {
-            let shared = shared_arguments(value);
-            if shared != value {
-                words.left_out(&format!("{name}: {value}"));
+macro_rules! refuse {
+    ($($name:ident $(<$T:ident>)? ($($type:ty),*) -> $made:ty,)+) => {
+        $(fn $name $(<$T: Serialize + ?Sized>)? (self, $(_: $type),*) -> Result<$made> {
+            Err(Error::custom("no record has a value of this kind"))
+        })+
+    };
+}
+
+impl<'a> Serializer for &'a mut Cleaner {
+    type Ok = ();
+    type Error = Error;
+    type SerializeSeq = Inside<'a>;
+    type SerializeTuple = Inside<'a>;
+    type SerializeTupleStruct = Impossible<(), Error>;
+    type SerializeTupleVariant = Impossible<(), Error>;
+    type SerializeMap = Inside<'a>;
+    type SerializeStruct = Inside<'a>;
+    type SerializeStructVariant = Impossible<(), Error>;
+
+    pass! { serialize_bool: bool, serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64 }
+    pass! { serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64 }
+    pass! { serialize_f32: f32, serialize_f64: f64 }
+
+    refuse! {
+        serialize_char(char) -> (),
+        serialize_bytes(&[u8]) -> (),
+        serialize_unit() -> (),
+        serialize_unit_struct(&'static str) -> (),
+        serialize_newtype_variant<T>(&'static str, u32, &'static str, &T) -> (),
+        serialize_tuple_struct(&'static str, usize) -> Impossible<(), Error>,
+        serialize_tuple_variant(&'static str, u32, &'static str, usize) -> Impossible<(), Error>,
+        serialize_struct_variant(&'static str, u32, &'static str, usize) -> Impossible<(), Error>,
+    }
+
+    fn serialize_str(self, text: &str) -> Result<()> {
+        let (words, labels) = (&mut self.words, self.labels);
+        let cleaned: Cow<str> = match self.share {
+            Share::Fields => return self.write_name(text),
+            Share::Checked => text.into(),
+            Share::Name => {
+                self.name.clear();
+                self.name.push_str(text);
+                if is_name(text) { text.into() } else { words.told(text).into() }
             }
-            Some(words.told(&shared))
-        }
-        "user" => Some(if value == "0" { "0" } else { "ordinary" }.to_owned()),
-        _ if name.starts_with(MITIGATION) || PUBLIC.split_whitespace().any(|public| public == name) => {
-            Some(words.told(value))
-        }
-        _ => {
-            words.left_out(&format!("{name}: {value}"));
-            None
-        }
+            Share::Told => words.told(text).into(),
+            Share::Quoting => words.quoting(text).into(),
+            Share::Output => words.given(Kind::Said, "said", text).into(),
+            Share::Host => words.host(text).into(),
+            Share::Tags => words.kept(Kind::Tag, if self.is_key { "key" } else { "tag" }, text).into(),
+            Share::Label | Share::ByLabel => label::label(text, labels, words).into(),
+            Share::Spec => label::label(text, Labels::Subjects, words).into(),
+            Share::Runtime => words.kept(Kind::Label, "runtime", text).into(),
+            Share::Levels => label::level(text, words).into(),
+            Share::Setting => label::setting(text, words).into(),
+            Share::Prediction => label::prediction(text, labels, words).into(),
+            Share::Program => words.program(text).into(),
+            Share::File => words.kept(Kind::Path, "file", text).into(),
+            Share::Notes if labels == Labels::Commands => label::command(text, words).into(),
+            Share::Notes => words.told(text).into(),
+            Share::Facts => fact(&self.name, text, words).into(),
+        };
+        self.write(&*cleaned)
+    }
+
+    fn serialize_none(self) -> Result<()> {
+        self.write(&())
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<()> {
+        value.serialize(self)
+    }
+
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<()> {
+        self.write_name(variant)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, name: &'static str, value: &T) -> Result<()> {
+        self.share = Share::declared(name).unwrap_or(self.share);
+        value.serialize(self)
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<Inside<'a>> {
+        let share = self.share;
+        Ok(self.open(*b"[]", share, share))
+    }
+
+    fn serialize_tuple(self, _: usize) -> Result<Inside<'a>> {
+        self.serialize_seq(None)
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Inside<'a>> {
+        let (keys, values) = match self.share {
+            share @ (Share::Fields | Share::ByLabel) => (share, Share::Told),
+            Share::Notes => (Share::Told, Share::Notes),
+            share => (share, share),
+        };
+        Ok(self.open(*b"{}", keys, values))
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Inside<'a>> {
+        Ok(self.open(*b"{}", Share::Fields, Share::Told))
     }
 }
 
-/// A note about a subject: the output of a program, or the parameters of an imported command.
-fn note(text: &str, labels: Labels, words: &mut Words) -> String {
-    match labels {
-        Labels::Subjects => words.told(text),
-        Labels::Commands => label::command(text, words),
+/// A list or an object that is being written.
+pub struct Inside<'a> {
+    to: &'a mut Cleaner,
+    keys: Share,
+    values: Share,
+    end: u8,
+    is_first: bool,
+}
+
+impl Inside<'_> {
+    /// The next element, or the key of the next value.
+    fn next<T: Serialize + ?Sized>(&mut self, share: Share, one: &T) -> Result<()> {
+        if !std::mem::take(&mut self.is_first) {
+            self.to.out.push(b',');
+        }
+        self.to.share = share;
+        one.serialize(&mut *self.to)
+    }
+
+    fn value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        self.to.out.push(b':');
+        self.to.share = self.values;
+        value.serialize(&mut *self.to)
+    }
+
+    fn close(self) -> Result<()> {
+        self.to.out.push(self.end);
+        Ok(())
     }
 }
 
-fn clean_plan(mut plan: Plan, labels: Labels, words: &mut Words) -> Plan {
-    plan.subjects = plan.subjects.into_iter().map(|entry| clean_entry(entry, labels, words)).collect();
-    let mut settings: BTreeMap<Setting, Setting> = BTreeMap::new();
-    for cell in &mut plan.cells {
-        let cleaned = settings
-            .entry(cell.setting.clone())
-            .or_insert_with_key(|setting| clean_setting(cell.experiment, setting, words));
-        cell.setting = cleaned.clone();
-    }
-    for factor in plan.factorial.iter_mut().flat_map(|factorial| &mut factorial.factors) {
-        let name = factor.name.clone();
-        factor.levels =
-            std::mem::take(&mut factor.levels).map(|level| label::key_value(&name, &level, words));
-        factor.name = own(&name, words);
-    }
-    for comparison in &mut plan.comparisons {
-        match &mut comparison.relation {
-            Relation::OneKey { key } | Relation::KeyAndMore { key } => *key = own(key, words),
-            Relation::OneSetting { key, value, control } => {
-                [key, value, control].into_iter().for_each(|text| *text = own(text, words));
+macro_rules! list {
+    ($($list:ident)+) => {
+        $(impl $list for Inside<'_> {
+            type Ok = ();
+            type Error = Error;
+
+            fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+                self.next(self.values, value)
             }
-            _ => {}
-        }
-    }
-    for fixed in &mut plan.margins {
-        fixed.experiment = own(&fixed.experiment, words);
-        fixed.metric = own(&fixed.metric, words);
-    }
-    for quota in &mut plan.quotas {
-        quota.experiment = own(&quota.experiment, words);
-    }
-    plan.predictions.iter_mut().for_each(|prediction| clean_prediction(prediction, labels, words));
-    plan
-}
 
-/// A text that the program writes: a name, a version, a digest, a time. If it has a character that none of these has, it comes
-/// from elsewhere.
-pub(super) fn own(text: &str, words: &mut Words) -> String {
-    if text.contains(['/', '@', ' ']) { words.told(text) } else { text.to_owned() }
-}
-
-fn clean_entry(entry: Entry, labels: Labels, words: &mut Words) -> Entry {
-    let mut inherited = entry.inherited.clone();
-    if inherited.remove(VARIABLES).is_some() {
-        words.left_out("the names of variables in containers");
-    }
-    Entry {
-        inherited: inherited.iter().map(|(name, value)| (own(name, words), own(value, words))).collect(),
-        label: label::label(&entry.label, labels, words),
-        spec: label::spec(entry.spec, words),
-        runtime: entry.runtime.map(|runtime| words.kept(Kind::Label, "runtime", &runtime)),
-        variant_of: entry.variant_of.map(|of| label::label(&of, labels, words)),
-        ..entry
-    }
-}
-
-fn clean_setting(experiment: &str, setting: &Setting, words: &mut Words) -> Setting {
-    let cleaned = setting.0.iter().map(|&(key, value)| match is_listed(experiment, key, value) {
-        true => (key, value),
-        false => (key, interned(&value_of_setting(key, value, words))),
-    });
-    Setting(cleaned.collect())
-}
-
-/// The user's value for a key of an experiment, in the key's format.
-fn value_of_setting(key: &str, text: &str, words: &mut Words) -> String {
-    let pair = |word: &String, words: &mut Words| match word.split_once('=') {
-        Some((name, value)) => {
-            format!("{}={}", words.kept(Kind::Value, "name", name), label::value("value", value, words))
-        }
-        // Of a variable there is only the name.
-        None if key == "env" => words.kept(Kind::Value, "name", word),
-        None => words.given(Kind::Value, "value", word),
+            fn end(self) -> Result<()> {
+                self.close()
+            }
+        })+
     };
-    let place = |part: &str, words: &mut Words| {
-        if matches!(part, "ro" | "rw") { part.to_owned() } else { words.path(part) }
-    };
-    let all = line::split(text).unwrap_or_else(|_| vec![text.to_owned()]);
-    let kept = match key {
-        "cmd" if text == LABELLED => return text.to_owned(),
-        "cmd" | "serve" => return label::command(text, words),
-        "ready" => {
-            let pattern = text.strip_prefix("log ").map(|pattern| label::value("value", pattern, words));
-            return pattern.map_or_else(|| text.to_owned(), |pattern| format!("log {pattern}"));
-        }
-        "workdir" | "request" => return words.path(text),
-        "env" | "sweep" => all.iter().map(|word| pair(word, words)).collect::<Vec<_>>(),
-        "mount" => {
-            let mount =
-                |word: &String| word.split(':').map(|part| place(part, words)).collect::<Vec<_>>().join(":");
-            all.iter().map(mount).collect()
-        }
-        _ => return words.kept(Kind::Value, key, text),
-    };
-    if kept == all { text.to_owned() } else { line::join(&kept) }
 }
 
-/// Whether the experiment itself lists this value for the key.
-fn is_listed(experiment: &str, key: &str, value: &str) -> bool {
-    let own = crate::experiment::find(experiment);
-    let mut keys = own.into_iter().flat_map(|one| one.all_keys());
-    keys.any(|one| one.name == key && one.values.contains(&value))
-}
+list! { SerializeSeq SerializeTuple }
 
-/// Cleans subjects and values of settings as in the plan, so that a prediction still refers to them.
-fn clean_prediction(prediction: &mut Prediction, labels: Labels, words: &mut Words) {
-    for (key, value) in &mut prediction.written.setting {
-        if !is_listed(prediction.experiment, key, value) {
-            *value = value_of_setting(key, value, words);
-        }
+impl SerializeMap for Inside<'_> {
+    type Ok = ();
+    type Error = Error;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<()> {
+        self.to.is_key = true;
+        let written = self.next(self.keys, key);
+        self.to.is_key = false;
+        written
     }
-    for subject in &mut prediction.written.subjects {
-        *subject = label::label(subject, labels, words);
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        self.value(value)
+    }
+
+    fn end(self) -> Result<()> {
+        self.close()
+    }
+}
+
+impl SerializeStruct for Inside<'_> {
+    type Ok = ();
+    type Error = Error;
+
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<()> {
+        self.next(self.keys, name)?;
+        self.value(value)
+    }
+
+    fn end(self) -> Result<()> {
+        self.close()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::tests::annas as words;
+    use std::collections::BTreeMap;
+
+    use dunnage_analysis::share;
+
+    use super::super::words::tests::annas;
     use super::*;
 
+    #[derive(serde::Serialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Class {
+        Crash,
+    }
+
+    #[derive(serde::Serialize)]
+    struct Record {
+        anna: String,
+        all: BTreeMap<String, Vec<Option<String>>>,
+        class: Class,
+        time: f64,
+        #[serde(serialize_with = "share::name")]
+        role: [&'static str; 3],
+        #[serde(serialize_with = "share::tags")]
+        tags: BTreeMap<String, String>,
+    }
+
     #[test]
-    fn of_the_machine_only_what_bears_on_the_numbers_stays() {
-        let mut own = words();
-        let line = "root=UUID=1-2 mitigations=off ip=10.0.0.1 isolcpus=1 -- --name anna";
-        let kept = machine_fact("kernel_command_line", line, &mut own);
-        assert_eq!(kept.as_deref(), Some("mitigations=off isolcpus=1"));
-        assert_eq!(machine_fact("user", "1204", &mut own), Some("ordinary".into()));
-        assert_eq!(machine_fact("state_filesystem", "ext4", &mut own), Some("ext4".into()));
-        for private in ["serial_number", "storage_state"] {
-            assert_eq!(machine_fact(private, "123", &mut own), None);
-        }
+    fn a_text_without_a_declaration_stays_only_if_it_looks_harmless() {
+        let map = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
+        let record = Record {
+            anna: "by anna".into(),
+            all: [("/home/x".to_owned(), vec![None, Some("10.0.0.7".to_owned()), Some("fine".to_owned())])]
+                .into(),
+            class: Class::Crash,
+            time: 0.5,
+            role: ["anna", "10.0.0.7", "a.b_c"],
+            tags: map("anna", "anna"),
+        };
+        let mut cleaner = Cleaner::new(annas());
+        // The names of numbers are left to the search of the finished pack.
+        let expected = r#"{"anna":"text1","all":{"/…/path1":[null,"text2","fine"]},"class":"crash","time":0.5,"role":["anna","text2","a.b_c"],"tags":{"key1":"key1"}}"#;
+        assert_eq!(std::str::from_utf8(cleaner.json(&record).unwrap()).unwrap(), expected);
+        // Of the names, those of the program, and no key of the record.
+        assert_eq!(cleaner.names, ["anna", "all", "class", "crash", "time", "role", "tags"]);
+        cleaner.words.spare(&cleaner.names, &[]);
+        assert!(cleaner.words.spared.iter().any(|one| one.word == "anna"));
     }
 }

@@ -3,6 +3,10 @@
 
 use super::words::{Kind, Words};
 use crate::experiment::command::line;
+use crate::experiment::setting::{interned, pairs_until};
+use crate::experiment::{self, Setting};
+use crate::plan::prediction::Written;
+use crate::record::import::hyperfine::LABELLED;
 use crate::subject::spec::Values;
 use crate::subject::{KINDS, Spec};
 
@@ -30,8 +34,7 @@ pub fn label(text: &str, labels: Labels, words: &mut Words) -> String {
     format!("{name}{}{twin}", spec(parsed, words))
 }
 
-/// A specification.
-pub fn spec(spec: Spec, words: &mut Words) -> Spec {
+fn spec(spec: Spec, words: &mut Words) -> Spec {
     let keys = spec.keys.into_iter().map(|(key, value)| {
         let value = key_value(&key, &value, words);
         (key, value)
@@ -45,13 +48,27 @@ pub fn spec(spec: Spec, words: &mut Words) -> Spec {
 }
 
 /// The user's value for a key of a subject.
-pub fn key_value(key: &str, value: &str, words: &mut Words) -> String {
-    let mut own = KINDS.iter().flat_map(|kind| kind.keys).filter(|one| one.name == key);
-    let is_listed = |values: Values| !matches!(values, Values::Path | Values::Text(_)) && values.allow(value);
+fn key_value(key: &str, value: &str, words: &mut Words) -> String {
     match key {
-        _ if own.any(|one| is_listed(one.values)) => value.to_owned(),
+        _ if is_listed(value, |one| one == key) => value.to_owned(),
         "bin" => words.program(value),
         _ => words.given(Kind::Value, key, value),
+    }
+}
+
+/// Whether a value is a number or one of the program's words for such a key.
+fn is_listed(value: &str, key: impl Fn(&str) -> bool) -> bool {
+    let mut own = KINDS.iter().flat_map(|kind| kind.keys).filter(|one| key(one.name));
+    own.any(|one| !matches!(one.values, Values::Path | Values::Text(_)) && one.values.allow(value))
+}
+
+/// The level of a factor: the name of a kind, or the value of a key.
+pub fn level(text: &str, words: &mut Words) -> String {
+    let is_kind = KINDS.iter().any(|kind| kind.name == text);
+    if is_kind || is_listed(text, |_| true) {
+        text.to_owned()
+    } else {
+        words.given(Kind::Value, "level", text)
     }
 }
 
@@ -78,6 +95,65 @@ pub fn value(name: &str, text: &str, words: &mut Words) -> String {
     let is_number = is_number && is_plain(text.trim_matches(['(', ')']));
     let is_kept = is_variable || is_number || is_plain(text) && (is_short || text.starts_with("--"));
     if is_kept && words.is_open(text) { text.to_owned() } else { words.given(Kind::Value, name, text) }
+}
+
+/// The setting of a cell.
+pub fn setting(text: &str, words: &mut Words) -> String {
+    let Some((pairs, "")) = pairs_until(text, &[';']) else { return words.told(text) };
+    let pairs = pairs.iter().map(|(key, value)| {
+        let value = value_of_setting(key, value, words);
+        (interned(key), interned(&value))
+    });
+    Setting(pairs.collect()).to_string()
+}
+
+/// A prediction, so that it still refers to subjects and settings.
+pub fn prediction(text: &str, labels: Labels, words: &mut Words) -> String {
+    let Ok(mut written) = Written::parse(text) else { return words.told(text) };
+    for (key, value) in &mut written.setting {
+        *value = value_of_setting(key, value, words);
+    }
+    for subject in &mut written.subjects {
+        *subject = label(subject, labels, words);
+    }
+    written.to_string()
+}
+
+/// The user's value for a key of an experiment, in the key's format.
+fn value_of_setting(key: &str, text: &str, words: &mut Words) -> String {
+    let pair = |word: &String, words: &mut Words| match word.split_once('=') {
+        Some((name, given)) => {
+            format!("{}={}", words.kept(Kind::Value, "name", name), value("value", given, words))
+        }
+        // Of a variable there is only the name.
+        None if key == "env" => words.kept(Kind::Value, "name", word),
+        None => words.given(Kind::Value, "value", word),
+    };
+    let place = |part: &str, words: &mut Words| {
+        if matches!(part, "ro" | "rw") { part.to_owned() } else { words.path(part) }
+    };
+    let mut keys = experiment::ALL.iter().flat_map(|one| one.all_keys());
+    if keys.any(|one| one.name == key && one.values.contains(&text)) {
+        return text.to_owned();
+    }
+    let all = line::split(text).unwrap_or_else(|_| vec![text.to_owned()]);
+    let kept = match key {
+        "cmd" if text == LABELLED => return text.to_owned(),
+        "cmd" | "serve" => return command(text, words),
+        "ready" => {
+            let pattern = text.strip_prefix("log ").map(|pattern| value("value", pattern, words));
+            return pattern.map_or_else(|| text.to_owned(), |pattern| format!("log {pattern}"));
+        }
+        "workdir" | "request" => return words.path(text),
+        "env" | "sweep" => all.iter().map(|word| pair(word, words)).collect::<Vec<_>>(),
+        "mount" => {
+            let mount =
+                |word: &String| word.split(':').map(|part| place(part, words)).collect::<Vec<_>>().join(":");
+            all.iter().map(mount).collect()
+        }
+        _ => return words.kept(Kind::Value, key, text),
+    };
+    if kept == all { text.to_owned() } else { line::join(&kept) }
 }
 
 /// The ways in which engines write the name of a private image: in full, without tag or digest, without its registry, and the
@@ -137,6 +213,29 @@ mod tests {
             let cleaned = label(text, Labels::Commands, &mut words());
             assert_eq!(cleaned, expected, "{text}");
             assert_eq!(command(&cleaned, &mut words()), cleaned);
+        }
+    }
+
+    #[test]
+    fn a_level_stays_if_it_is_the_programs_word_or_a_number() {
+        for kept in ["docker", "crun", "host", "0.5", "64MiB"] {
+            assert_eq!(level(kept, &mut words()), kept);
+        }
+        for private in ["anna", "/srv/acme", "x=1"] {
+            assert_eq!(level(private, &mut words()), "level1");
+        }
+    }
+
+    #[test]
+    fn a_setting_keeps_what_experiments_list() {
+        let cases = [
+            ("prestate=idle;cache=warm", "prestate=idle;cache=warm"),
+            ("cmd=\"x -v; y\";workdir=/srv/x", "cmd=x value1 value2;workdir=/…/path1"),
+            ("env=TOKEN;mount=/srv/a:/b:ro", "env=TOKEN;mount='/…/path1:/…/path2:ro'"),
+            ("from anna", "text1"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(setting(text, &mut words()), expected, "{text}");
         }
     }
 

@@ -1,10 +1,13 @@
 //! A pack: one compressed file with everything to analyse a run again, and nothing that identifies the machine or its users.
 //! It is a gzipped tar archive, so that it can be inspected without dunnage.
 //!
-//! `clean` and `samples` define what is kept of a run's files, `label` and `words` what is kept of subjects, commands and texts.
+//! The type of each field declares what becomes of its text, and `clean` obeys. `head` and `samples` apply it to a run's files; `label`,
+//! `facts` and `words` define what is kept of subjects, settings and commands, of facts, and of texts.
 //! `proof` searches for anything missed, `write` creates the archive, and `read` unpacks one without trusting it.
 
 mod clean;
+mod facts;
+mod head;
 mod label;
 mod proof;
 mod read;

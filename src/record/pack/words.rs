@@ -82,7 +82,7 @@ pub struct Words {
 
 impl Words {
     /// Starts without replacements. `machine` has the words of this machine and process, with the names of hosts, users and images
-    /// from the run, and `named` those given by the user. Words in `vocabulary`, the words of the format, and in `public`, harmless
+    /// from the run, and `named` those given by the user. Words in `vocabulary`, the words of the program, and in `public`, harmless
     /// facts about the machine and the kept tags, stay usable.
     pub fn new(machine: &Private, named: &[String], vocabulary: &str, public: &str) -> Words {
         let mut words = Words {
@@ -117,6 +117,14 @@ impl Words {
         }
         let secret = Secret { word: word.to_owned(), called };
         if is_public { self.spared.push(secret) } else { self.secrets.push(secret) }
+    }
+
+    /// Ends with the names that the format itself has in the files of the run. They are not searched for, unless the user named
+    /// them, although texts with them were replaced.
+    pub fn spare(&mut self, names: &[String], named: &[String]) {
+        let is_name =
+            |one: &mut Secret| !named.contains(&one.word) && names.iter().any(|name| occurs(name, &one.word));
+        self.spared.extend(self.secrets.extract_if(.., is_name));
     }
 
     /// All replacements, ordered by kind and text.

@@ -11,19 +11,19 @@ use anyhow::{Context, Result};
 use dunnage_analysis::record::Place;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use serde::Serialize;
 
 use super::super::{
-    ENVIRONMENT, Environment, MOST_BYTES, PILOT, PLAN, Present, SAMPLES, Source, part_of, plan_file, reader,
-    regular, source,
+    ENVIRONMENT, Environment, MOST_BYTES, PILOT, PLAN, Present, SAMPLES, Source, part_of, plan_file, pretty,
+    reader, regular, source,
 };
+use super::clean::Cleaner;
 use super::label::names_of_image;
 use super::proof::Proof;
 use super::read::walk;
 use super::vocabulary::vocabulary;
 use super::words::{Replaced, Secret, Words};
 use super::{FORMAT_NAME, Listed, MANIFEST, Manifest, VERSION};
-use super::{clean, samples};
+use super::{head, samples};
 use crate::host::private::Private;
 use crate::image::Summed;
 use crate::outcome::Artefact;
@@ -65,7 +65,7 @@ pub fn look(directory: &Path, options: &Options) -> Result<Contents> {
     if pilot.is_dir() {
         sources.push((format!("{PILOT}/"), source::directory(&pilot)?));
     }
-    let mut words = words(&sources, options)?;
+    let mut cleaner = Cleaner::new(words(&sources, options)?);
     let mut cleaned =
         tempfile::tempfile().context("cannot create a temporary file; check the free space in `$TMPDIR`")?;
     let mut files = Vec::new();
@@ -77,10 +77,10 @@ pub fn look(directory: &Path, options: &Options) -> Result<Contents> {
     };
     let mut first = None;
     for (prefix, source) in &sources {
-        let (environment, plan) = clean::head(source, &mut words, &options.dropped)?;
+        let (environment, plan) = head::head(source, &mut cleaner, &options.dropped)?;
         add(format!("{prefix}{ENVIRONMENT}"), &mut |out| pretty(&environment, out))?;
         add(format!("{prefix}{PLAN}"), &mut |out| pretty(&plan_file::to_wire(&plan), out))?;
-        add(format!("{prefix}{SAMPLES}"), &mut |out| samples::samples(source, &mut words, out))?;
+        add(format!("{prefix}{SAMPLES}"), &mut |out| samples::samples(source, &mut cleaner, out))?;
         for path in artefacts(source)? {
             let name = path.file_name().map(|name| name.display().to_string()).unwrap_or_default();
             let name = format!("{prefix}{}/{name}", Artefact::DIRECTORY);
@@ -89,6 +89,8 @@ pub fn look(directory: &Path, options: &Options) -> Result<Contents> {
         first.get_or_insert((environment, plan));
     }
     let (environment, plan) = first.context("there is at least one run")?;
+    let Cleaner { mut words, names, .. } = cleaner;
+    words.spare(&names, &options.words);
     Ok(Contents {
         environment,
         plan,
@@ -98,11 +100,6 @@ pub fn look(directory: &Path, options: &Options) -> Result<Contents> {
         secrets: words.secrets,
         cleaned,
     })
-}
-
-fn pretty(value: &impl Serialize, out: &mut dyn Write) -> Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    Ok(out.write_all(b"\n")?)
 }
 
 /// The files of samples in a run directory, by name. They are packed unchanged; the search for private words decides whether that
@@ -131,8 +128,11 @@ fn artefacts(source: &Source) -> Result<Vec<PathBuf>> {
 /// The private and public words from the run and the user.
 fn words(sources: &[(String, Source)], options: &Options) -> Result<Words> {
     let (mut machine, mut vocabulary, mut public) = (options.machine.clone(), vocabulary(), String::new());
+    let mut format = Cleaner::new(Words::new(&Private::default(), &[], "", ""));
     for (_, source) in sources {
         let (environment, plan) = reader::head(source)?;
+        format.json(&environment)?;
+        format.json(&plan)?;
         let host = environment.host.as_str();
         let names = [host, host.split('.').next().unwrap_or_default()].into_iter();
         machine.names.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
@@ -142,12 +142,13 @@ fn words(sources: &[(String, Source)], options: &Options) -> Result<Words> {
         }
         let kept = environment.tags.iter().filter(|(key, _)| !options.dropped.contains(key));
         kept.for_each(|(key, value)| public += &format!("{key} {value}\n"));
-        let told = clean::PUBLIC.split_whitespace().filter_map(|name| environment.machine.get(name));
+        let told = head::PUBLIC.split_whitespace().filter_map(|name| environment.machine.get(name));
         told.for_each(|fact| public += &format!("{fact}\n"));
         // Many distributions give the first user the name of the distribution.
         let distribution = environment.machine.get("distribution").cloned().unwrap_or_default();
         vocabulary += &format!(" {}", distribution.to_lowercase());
     }
+    vocabulary.extend(format.names.iter().flat_map(|name| [" ", name]));
     Ok(Words::new(&machine, &options.words, &vocabulary, &public))
 }
 
@@ -198,6 +199,8 @@ fn archive(contents: &Contents, mut cleaned: &File, out: impl Write) -> Result<(
 fn prove(path: &Path, secrets: &[Secret]) -> Result<()> {
     let proof = Proof::new(secrets);
     walk(path, &mut |name, bytes| {
+        // The user may have named an artefact.
+        proof.check(name, 0, name.as_bytes())?;
         let mut lines = io::BufReader::with_capacity(1 << 20, bytes);
         let mut line = Vec::new();
         for number in 1.. {

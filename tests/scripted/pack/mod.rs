@@ -4,11 +4,12 @@
 use crate::dunnage;
 mod planted;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use dunnage::Dunnage;
+use dunnage::{Dunnage, finished};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -207,6 +208,44 @@ fn what_is_left_is_found_and_refused() {
     assert_eq!(ran.code, 1, "{ran}");
     assert!(ran.stderr.contains("`samples.jsonl`, line") && !ran.stderr.contains("hold mathilda"), "{ran}");
     assert!(!dunnage.directory().with_extension("new").exists());
+}
+
+/// The names of fields and values in the files of a pack.
+fn words_of_the_format(pack: &Path) -> BTreeSet<String> {
+    let text = inside(pack);
+    let is_word = |text: &str| text.len() > 1 && text.bytes().all(|c| c.is_ascii_lowercase() || c == b'_');
+    let names = text.split('"').skip(1).step_by(2).filter(|text| is_word(text));
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_user_may_be_called_like_any_word_of_the_format() {
+    let dunnage = planted::run();
+    let ran = dunnage.run("pack DIR -o DIR.dunnage");
+    assert_eq!(ran.code, 0, "{ran}");
+    let words = words_of_the_format(&dunnage.directory().with_extension("dunnage"));
+    assert!(words.len() > 100, "{words:?}");
+    for word in words {
+        let mut command = dunnage.command("pack DIR -o DIR.dunnage --force");
+        let ran = finished(command.env("SUDO_USER", &word).output().expect("it starts"));
+        assert_eq!(ran.code, 0, "{word}: {ran}");
+    }
+}
+
+/// The user may have put another file there; its name is part of the archive.
+#[test]
+fn an_artefact_with_a_private_name_is_refused() {
+    let dunnage = Dunnage::new().with("SUDO_USER", "mathilda");
+    assert_eq!(dunnage.run(RUN).code, 0);
+    let artefacts = dunnage.directory().join("artefacts");
+    fs::create_dir(&artefacts).unwrap();
+    fs::write(artefacts.join("0-0-mathilda"), "a trace").unwrap();
+    let ran = dunnage.run("pack DIR -o DIR.dunnage");
+    assert!(ran.code == 1 && ran.stderr.contains("the name or a directory of the host"), "{ran}");
+    assert!(!dunnage.directory().with_extension("dunnage").exists());
+    fs::rename(artefacts.join("0-0-mathilda"), artefacts.join("0-0-trace")).unwrap();
+    let ran = dunnage.run("pack DIR -o DIR.dunnage");
+    assert_eq!(ran.code, 0, "{ran}");
 }
 
 #[test]

@@ -7,6 +7,8 @@ use std::sync::Mutex;
 
 use serde::{Serialize, Serializer};
 
+use crate::share;
+
 /// The conditions that an experiment chooses for one cell, as `key=value` in a fixed order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Setting(pub Vec<(&'static str, &'static str)>);
@@ -40,7 +42,7 @@ impl fmt::Display for Setting {
 
 impl Serialize for Setting {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
+        share::setting(&format_args!("{self}"), to)
     }
 }
 

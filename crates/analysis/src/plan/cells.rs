@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{self, Experiment, ExperimentName, Setting};
+use crate::share;
 use crate::subject::inherited::Inherited;
 use crate::subject::{Layer, Need, Spec};
 use crate::units::{self, Nanos};
@@ -22,6 +23,7 @@ pub enum Ladder {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Its name in tables; distinct among the subjects.
+    #[serde(serialize_with = "share::label")]
     pub label: String,
     /// The subject as asked for.
     #[serde(rename = "subject")]
@@ -33,6 +35,7 @@ pub struct Entry {
     /// The index of the subject that it repeats under another label.
     pub twin_of: Option<usize>,
     /// The runtime that does the work, as found on the machine.
+    #[serde(serialize_with = "share::runtime")]
     pub runtime: Option<String>,
     /// The time of one launch until nothing is left, as measured in a trial.
     #[serde(rename = "launch_ns", with = "units::whole_nanos")]
@@ -43,6 +46,7 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "experiment::read_names")]
     pub only_in: Vec<ExperimentName>,
     /// The label of the subject that an experiment made it from, with another value of one key.
+    #[serde(serialize_with = "share::label")]
     pub variant_of: Option<String>,
     /// What its containers inherit, as read back in its trial.
     #[serde(default, skip_serializing_if = "Inherited::is_empty")]

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::pairs::{are_alike, declared, in_force};
 use super::{Layer, Plan};
 use crate::experiment::Weight;
+use crate::share;
 use crate::subject::Spec;
 use crate::text::{listed, quoted};
 use crate::units::counted;
@@ -19,6 +20,7 @@ pub struct Factor {
     /// `engine`, `runtime`, or a key of the subjects.
     pub name: String,
     /// Its levels; the first is the first subject's.
+    #[serde(serialize_with = "share::levels")]
     pub levels: [String; 2],
 }
 

@@ -21,6 +21,7 @@ pub use self::factors::{Factor, Factorial};
 pub use self::prediction::Prediction;
 pub use self::relation::{Comparison, Relation, Role};
 use crate::experiment::{self, Experiment, ExperimentName, Metric, MetricFacts, Setting, SettingKey, Weight};
+use crate::share;
 use crate::stats::{Alpha, Margin};
 pub use crate::subject::Layer;
 use crate::units::{self, Nanos};
@@ -61,8 +62,10 @@ pub struct Plan {
     /// The cells; samples refer to them by index.
     pub cells: Vec<Cell>,
     /// The comparisons.
+    #[serde(serialize_with = "share::fields")]
     pub comparisons: Vec<Comparison>,
     /// The smallest differences that matter, by experiment and metric.
+    #[serde(serialize_with = "share::fields")]
     pub margins: Vec<FixedMargin>,
     /// The precision for which the number of rounds was computed from a pilot.
     pub precision: Option<Precision>,

@@ -15,6 +15,7 @@ use serde::{Serialize, Serializer};
 use super::{Cell, Comparison, Plan, Relation};
 use crate::experiment::setting::{escaped, pairs_until, unquoted};
 use crate::experiment::{self, Setting, Weight};
+use crate::share;
 use crate::text::{listed, quoted};
 
 /// The symbols of relations: the first subject has less, does not differ by anything that matters, has more.
@@ -257,7 +258,7 @@ impl fmt::Display for Prediction {
 
 impl Serialize for Prediction {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
+        share::prediction(&format_args!("{self}"), to)
     }
 }
 

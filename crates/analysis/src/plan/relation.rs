@@ -9,7 +9,17 @@ use crate::experiment::{self, ExperimentName, Setting};
 
 /// Why two cells are compared.
 #[derive(
-    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr,
+    Debug,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantNames,
 )]
 #[serde(tag = "relation", rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -58,6 +68,9 @@ pub enum Relation {
 }
 
 impl Relation {
+    /// The words used in files.
+    pub const NAMES: &[&str] = <Relation as strum::VariantNames>::VARIANTS;
+
     /// The word used in files.
     pub fn name(&self) -> &'static str {
         self.into()

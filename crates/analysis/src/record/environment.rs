@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::share;
+
 /// The environment of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Environment {
@@ -14,25 +16,27 @@ pub struct Environment {
     /// The run.
     pub run: String,
     /// The host's name.
+    #[serde(serialize_with = "share::host")]
     pub host: String,
     /// When it began, RFC 3339, in UTC.
     pub started: String,
     /// The command line that began it.
     pub command: Vec<String>,
     /// The subjects that the user asked for by name, as labels.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "share::label")]
     pub asked: Vec<String>,
     /// The user's labels for the run.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", serialize_with = "share::tags")]
     pub tags: BTreeMap<String, String>,
     /// Facts about the machine, by name.
     pub machine: BTreeMap<String, String>,
     /// The clock's resolution: the smallest step and the cost of a reading, in nanoseconds.
     pub timer: Timer,
     /// The programs of each subject, by its label.
+    #[serde(serialize_with = "share::by_label")]
     pub subjects: BTreeMap<String, SubjectFacts>,
     /// What was found but could not be used, with the reason and what to do about it.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", serialize_with = "share::by_label")]
     pub unavailable: BTreeMap<String, String>,
     /// For these, the reason with the whole output of a program, if it was more than a line.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -54,13 +58,14 @@ pub struct Origin {
     /// The file's format: `hyperfine's JSON`.
     pub format: String,
     /// The name of the file, without its directory.
+    #[serde(serialize_with = "share::file")]
     pub file: String,
     /// SHA-256 of the file, hexadecimal.
     pub sha256: String,
     /// The order in which the samples were measured.
     pub order: Order,
     /// What a reader must know: what the file does not say, and what in it has no place in a run.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "share::quoting")]
     pub notes: Vec<String>,
     /// What was suspect in the file itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -84,13 +89,16 @@ pub struct IssueFacts {
     /// The name of the rule, one of [`IMPORT_RULES`].
     pub rule: String,
     /// The subjects concerned, by label; empty for all.
+    #[serde(serialize_with = "share::label")]
     pub labels: Vec<String>,
     /// The metric concerned; none for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
     /// What was seen.
+    #[serde(serialize_with = "share::quoting")]
     pub evidence: String,
     /// What probably caused it.
+    #[serde(serialize_with = "share::quoting")]
     pub mechanism: String,
 }
 
@@ -184,7 +192,7 @@ pub struct SubjectFacts {
     /// Its programs.
     pub components: Vec<ComponentFacts>,
     /// More about it, by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", serialize_with = "share::notes")]
     pub notes: BTreeMap<String, String>,
 }
 
@@ -194,6 +202,7 @@ pub struct ComponentFacts {
     /// Its role.
     pub role: String,
     /// Its path.
+    #[serde(serialize_with = "share::program")]
     pub path: String,
     /// Its version as it prints it.
     pub version: String,

@@ -7,6 +7,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::outcome::{Artefact, Distribution, Failure, Outcome, Sample, Word};
+use crate::share;
 use crate::units::Stamp;
 
 /// The version of the formats, in the first line of the samples. A reader refuses newer ones.
@@ -37,7 +38,9 @@ impl<T> Pairs<T> {
 
 impl<T: Serialize> Serialize for Pairs<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+        #[derive(Serialize)]
+        struct Key<'a>(#[serde(serialize_with = "share::name")] &'a Word);
+        serializer.collect_map(self.0.iter().map(|(key, value)| (Key(key), value)))
     }
 }
 
@@ -102,6 +105,7 @@ pub struct Header {
     /// The run.
     pub run: String,
     /// The host, so that a sample knows where it was measured.
+    #[serde(serialize_with = "share::host")]
     pub host: String,
 }
 
@@ -165,6 +169,7 @@ pub struct Treatment {
     /// Its number.
     pub treatment: usize,
     /// What was found inside.
+    #[serde(serialize_with = "share::facts")]
     pub facts: Pairs<String>,
 }
 
@@ -204,10 +209,10 @@ pub struct SampleLine {
     #[serde(default, skip_serializing_if = "Pairs::is_empty")]
     pub given: Pairs<f64>,
     /// What is missing and why.
-    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
+    #[serde(default, skip_serializing_if = "Pairs::is_empty", serialize_with = "share::quoting")]
     pub missing: Pairs<String>,
     /// Why it was not tried.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "share::quoting")]
     pub skipped: Option<String>,
     /// How it failed.
     #[serde(skip_serializing_if = "Option::is_none")]

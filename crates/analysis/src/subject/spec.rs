@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
 
 use super::limits::{cpus_text, parse_cpus, parse_ulimits, ulimits_text};
+use crate::share;
 use crate::text::meant;
 
 /// A subject as the user wrote it.
@@ -320,7 +321,7 @@ impl TryFrom<String> for Spec {
 
 impl Serialize for Spec {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
+        share::spec(&format_args!("{self}"), to)
     }
 }
 
