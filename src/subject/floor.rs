@@ -7,6 +7,8 @@ mod verbs;
 
 use std::ffi::OsString;
 
+use dunnage_analysis::launch::names;
+
 use self::verbs::OfFloor;
 use super::client::{self, Call, Holds, Returned};
 use super::component::identified;
@@ -383,7 +385,7 @@ impl Subject for Floor {
         let class_of = |_: &LaunchFailed| FailureClass::Environment;
         let mut launch = launch_prepared(spec, prepared, expected, class_of, entrypoint, run)?;
         if let Entrypoint::Work(_) = entrypoint {
-            launch.treatment.push(("seccomp_instructions", instructions.to_string()));
+            launch.treatment.push((names::SECCOMP_INSTRUCTIONS.text(), instructions.to_string()));
         }
         Ok(launch)
     }

@@ -1,6 +1,8 @@
 //! Checks that the subject got the treatment it was asked to give: compares what the probe read back from
 //! inside with what was asked for, and reduces it to a few facts that are recorded.
 
+use dunnage_analysis::launch::names;
+
 use super::confined::Confined;
 use super::drivers::Storage;
 use super::limits::Limits;
@@ -157,8 +159,8 @@ impl Expected {
     /// What was asked for by name as it is in force, as facts of the treatment: the mapping of users, the filesystem type of
     /// the root, the limits of processes and their CPUs.
     pub(super) fn found(&self, inside: &Inside) -> Vec<(&'static str, String)> {
-        let mapping = self.user_map.as_ref().map(|_| ("user_mapping", inside.uid_map.join(",")));
-        let storage = self.storage.and_then(|_| inside.root()).map(|(kind, _)| ("storage", kind));
+        let mapping = self.user_map.as_ref().map(|_| (names::USER_MAPPING.text(), inside.uid_map.join(",")));
+        let storage = self.storage.and_then(|_| inside.root()).map(|(kind, _)| (names::STORAGE.text(), kind));
         let confined = self.confined.found(inside.inherited.as_ref());
         mapping.into_iter().chain(storage).chain(confined).collect()
     }
@@ -301,10 +303,10 @@ pub fn facts(inside: &Inside, host: &Inside) -> Vec<(&'static str, String)> {
     };
     let volatile = storage::is_volatile(options.split(','));
     let mut facts = vec![
-        ("root", root),
-        ("root_durability", if volatile { "volatile" } else { "ordinary" }.to_owned()),
-        ("network", network),
-        ("seccomp", inside.seccomp.to_string()),
+        (names::ROOT.text(), root),
+        (names::ROOT_DURABILITY.text(), if volatile { "volatile" } else { "ordinary" }.to_owned()),
+        (names::NETWORK.text(), network),
+        (names::SECCOMP.text(), inside.seccomp.to_string()),
         ("no_new_privs", inside.no_new_privs.to_string()),
         ("capabilities", format!("{:#x}", inside.capabilities)),
         ("uid", inside.uid.to_string()),

@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
+use dunnage_analysis::launch::names::{HELPERS, INTERFACES, LISTENER, MTU, OFFLOADS, WAY};
+use dunnage_analysis::names::Fact;
+
 use super::helpers::Helping;
 use super::{Path, Transport};
 use crate::sys::conntrack::{self, Tracked};
@@ -136,20 +139,20 @@ impl Way {
     }
 
     /// As it is recorded.
-    pub fn facts(&self) -> [(&'static str, String); 6] {
+    pub fn facts(&self) -> [(Fact, String); 6] {
         let unknown = |why: &String| format!("unknown: {why}");
         [
-            ("way", self.translation.as_ref().map_or_else(unknown, String::clone)),
-            ("listener", self.listener.clone().unwrap_or_else(|| "none".to_owned())),
-            ("interfaces", listed(&self.interfaces)),
-            ("mtu", self.of_links("mtu")),
-            ("offloads", self.of_links("offloads")),
-            ("helpers", listed(&self.helpers)),
+            (WAY, self.translation.as_ref().map_or_else(unknown, String::clone)),
+            (LISTENER, self.listener.clone().unwrap_or_else(|| "none".to_owned())),
+            (INTERFACES, listed(&self.interfaces)),
+            (MTU, self.of_links(MTU)),
+            (OFFLOADS, self.of_links(OFFLOADS)),
+            (HELPERS, listed(&self.helpers)),
         ]
     }
 
-    fn of_links(&self, fact: &str) -> String {
-        let own = self.links.iter().filter(|(name, _)| name == fact);
+    fn of_links(&self, fact: Fact) -> String {
+        let own = self.links.iter().filter(|(name, _)| name == fact.text());
         let mut all: Vec<String> = own
             .map(|(_, told)| {
                 let (name, value) = told.split_once(' ').unwrap_or((told, ""));
@@ -287,7 +290,7 @@ mod tests {
         }
         let unknown = Way { translation: Err("refused".into()), ..way(none, None, &["lo"]) };
         assert_eq!(unknown.fault(Path::Published), None);
-        assert_eq!(unknown.facts()[0], ("way", "unknown: refused".to_owned()));
+        assert_eq!(unknown.facts()[0], (WAY, "unknown: refused".to_owned()));
     }
 
     #[test]
@@ -297,8 +300,8 @@ mod tests {
             [("mtu", "veth12ab 1500"), ("mtu", "veth00cd 1500"), ("mtu", "eth0 9000"), ("mtu", "eth0 1500")];
         let way = Way { links: read.map(own).to_vec(), ..way("none", None, &["eth0", "veth"]) };
         let facts = way.facts();
-        assert_eq!(facts[3], ("mtu", "eth0 1500,eth0 9000,veth 1500".to_owned()));
-        assert_eq!(facts[4], ("offloads", "none".to_owned()));
+        assert_eq!(facts[3], (MTU, "eth0 1500,eth0 9000,veth 1500".to_owned()));
+        assert_eq!(facts[4], (OFFLOADS, "none".to_owned()));
     }
 
     #[test]

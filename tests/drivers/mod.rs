@@ -30,7 +30,8 @@ fn serve(drivers: &[Driver]) -> Recorded {
     for (subject, roots) in drivers {
         let cells = (0..run.plan.cells.len())
             .filter(|cell| run.plan.subjects[run.plan.cells[*cell].subject].label == *subject);
-        let found: Vec<_> = cells.flat_map(|cell| run.facts(cell, "storage")).collect();
+        let found: Vec<_> =
+            cells.flat_map(|cell| run.facts(cell, ::dunnage::launch::names::STORAGE)).collect();
         let is_asked = |fact: &Option<&str>| fact.is_some_and(|fact| roots.contains(&fact));
         assert!(!found.is_empty() && found.iter().all(is_asked), "{subject}: {found:?}");
     }

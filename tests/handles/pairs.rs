@@ -8,6 +8,8 @@ use std::path::Path as File;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::dunnage::launch::names::{LISTENER, MTU, OFFLOADS};
+use ::dunnage::names::Fact;
 use ::dunnage::orders::network::{self as orders, Limit, Protocol, Receive, Trip};
 use ::dunnage::outcome::Distribution;
 use ::dunnage::subject::pair::{self, Addition, Pair, Server, Service};
@@ -46,7 +48,7 @@ fn travelled(pair: &mut Pair<'_>, end: (Path, Service)) -> Way {
     assert_eq!(pair.end().target, target, "{end:?}");
     let way = sent.unwrap_or_else(|why| panic!("{end:?}: travel: {why:?}")).1;
     // Every interface was asked for both, each where it is.
-    for fact in ["mtu", "offloads"] {
+    for fact in [MTU, OFFLOADS] {
         let told: Vec<_> = way.facts().into_iter().filter(|(name, _)| *name == fact).collect();
         let mut names: Vec<_> = told[0].1.split(',').map(|one| one.split_once(' ').unwrap().0).collect();
         names.dedup();
@@ -56,7 +58,7 @@ fn travelled(pair: &mut Pair<'_>, end: (Path, Service)) -> Way {
 }
 
 /// The value of a fact about an interface.
-fn of_link(way: &Way, fact: &str, interface: &str) -> String {
+fn of_link(way: &Way, fact: Fact, interface: &str) -> String {
     let told = way.facts().into_iter().find(|(name, _)| *name == fact).unwrap().1;
     let start = format!("{interface} ");
     let own = told.split(',').find_map(|one| one.strip_prefix(&start));
@@ -138,8 +140,8 @@ fn packets_to_docker_pass_its_bridge_its_rules_or_its_proxy() {
         assert!(passed("veth"), "{path:?}: {way:?}");
         if path == Path::Bridge {
             let known = std::fs::read_to_string("/sys/class/net/docker0/mtu").unwrap();
-            assert_eq!(of_link(&way, "mtu", "docker0"), known.trim());
-            assert!(of_link(&way, "offloads", "eth0").starts_with("rx tx tso gso"), "{way:?}");
+            assert_eq!(of_link(&way, MTU, "docker0"), known.trim());
+            assert!(of_link(&way, OFFLOADS, "eth0").starts_with("rx tx tso gso"), "{way:?}");
         }
         let is_proxied = matches!(path, Path::Published | Path::Published6);
         assert_eq!(way.helpers.contains(&"docker-proxy".to_owned()), is_proxied, "{path:?}: {way:?}");
@@ -251,6 +253,6 @@ fn a_delay_in_a_proxy_is_found() {
     // The listener that was read back is the proxy.
     let cell =
         recorded.plan.cells.iter().position(|cell| cell.setting.get("path") == Some("published")).unwrap();
-    let listener = recorded.facts(cell, "listener").flatten().next().unwrap();
+    let listener = recorded.facts(cell, LISTENER).flatten().next().unwrap();
     assert!(!["none", "docker-proxy"].contains(&listener), "{listener}");
 }

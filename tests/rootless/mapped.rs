@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use dunnage::launch::names;
 use dunnage::record;
 
 use crate::dunnage::{Dunnage, Ran};
@@ -15,8 +16,8 @@ fn mapping(dunnage: &Dunnage, subject: &str) -> (String, Ran) {
     let ran = dunnage.run(&format!("run start -s {subject} --rounds 1 --set prestate=primed -o DIR"));
     assert_eq!(ran.code, 0, "{ran}");
     let run = record::load(&dunnage.directory()).unwrap();
-    let found = run.facts(0, "user_mapping").flatten().next().unwrap_or_default().to_owned();
-    assert_eq!(run.facts(0, "user").flatten().next(), Some("private"), "{ran}");
+    let found = run.facts(0, names::USER_MAPPING).flatten().next().unwrap_or_default().to_owned();
+    assert_eq!(run.facts(0, names::USER).flatten().next(), Some("private"), "{ran}");
     assert_eq!(left::of_run(&run.run), Vec::<String>::new(), "{ran}");
     assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new(), "{ran}");
     // Docker makes directories of its own next to one that others may not enter.

@@ -1,5 +1,6 @@
 //! Runtimes that an ordinary user starts, in a user namespace and without a cgroup of their own.
 
+use dunnage::launch::names;
 use dunnage::record::{self, Cause, FailureRow};
 use dunnage::verdict::lost_too_many;
 
@@ -46,7 +47,7 @@ fn measures(test: &str, runtime: &str, need: Need) {
         let values: Vec<f64> =
             run.series[cell].values[0].iter().copied().filter(|one| !one.is_nan()).collect();
         assert!(!values.is_empty() && values.iter().all(|value| *value > 0.0), "{ran}");
-        let users: Vec<_> = run.facts(cell, "user").flatten().collect();
+        let users: Vec<_> = run.facts(cell, names::USER).flatten().collect();
         assert!(!users.is_empty() && users.iter().all(|user| *user == "private"), "{users:?}: {ran}");
     }
     assert_eq!(left::of_run(&run.run), Vec::<String>::new(), "{ran}");

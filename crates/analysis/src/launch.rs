@@ -1,5 +1,5 @@
 //! The names of what launches and entries give for any question: when their process, its steps and its end were, and what CPU
-//! time was spent.
+//! time was spent, and what subjects find.
 
 use crate::names::names;
 
@@ -24,5 +24,12 @@ names! {
     Counter {
         LOOK = "look", CLIENT_CPU = "client_cpu", ENGINE_CPU = "engine_cpu", PROCESSES = "processes",
         PORT_HELPERS = "port_helpers", SHARED_CPU = "shared_cpu", CACHED_BEFORE = "cached_before", CACHED_AFTER = "cached_after",
+    }
+    Fact {
+        ROOT = "root", ROOT_DURABILITY = "root_durability", NETWORK = "network", SECCOMP = "seccomp",
+        SECCOMP_INSTRUCTIONS = "seccomp_instructions", USER = "user", USER_MAPPING = "user_mapping", STORAGE = "storage",
+        // Of packets between a container and another process.
+        WAY = "way", LISTENER = "listener", INTERFACES = "interfaces", MTU = "mtu", OFFLOADS = "offloads",
+        HELPERS = "helpers",
     }
 }

@@ -1,5 +1,6 @@
 //! `dns`: names that a program inside resolves, answered in the end by dunnage's resolver on the host.
 
+use dunnage_analysis::launch::names::HELPERS;
 use dunnage_orders::network::{Names, Which};
 
 use super::super::sample_of;
@@ -37,7 +38,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     sample.extend(counted.map(|(name, value)| (name, value as i64)));
     sample.extend([(names::TOOK, took.0), (names::QUERIES, queries), (names::HELPER_CPU, helpers.cpu.0)]);
     sample.add(names::NAME_TIME, name);
-    sample.extend([(names::RESOLVER, resolver.ip().to_string()), (names::HELPERS, helpers.names)]);
+    sample.extend([(names::RESOLVER, resolver.ip().to_string()), (HELPERS, helpers.names)]);
     Ok(sample)
 }
 

@@ -99,9 +99,8 @@ impl<'a> Servers<'a> {
 
 /// A sample with the treatment of a pair and the way of its packets.
 fn sample(pair: &mut Pair<'_>, way: &Way) -> Result<Sample, Abort> {
-    let mut treatment = pair.treatment()?;
-    treatment.extend(way.facts());
-    let mut sample = sample_of(Vec::new(), &treatment);
+    let mut sample = sample_of(Vec::new(), &pair.treatment()?);
+    sample.extend(way.facts());
     sample.add(HELPER_CPU, way.helper_cpu.0);
     Ok(sample)
 }

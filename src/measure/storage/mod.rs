@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use dunnage_orders::Ask;
 use dunnage_orders::files::{Forget, Forgotten};
 
+use crate::experiment::storage::names;
 use crate::outcome::{Abort, Failure};
 use crate::resource::Held;
 use crate::subject::machine::Machine;
@@ -220,13 +221,13 @@ impl<'a> Files<'a> {
             (None, Some(number)) => Some(format!("{number:?}")),
             (None, None) => (behind.class == Class::Memory).then(|| "none".to_owned()),
         };
-        let more = [("mount", &behind.mount), ("filesystem", &behind.filesystem)];
-        facts.extend(more.map(|(name, fact)| (name, fact.clone())));
-        facts.push(("durability", durability.to_owned()));
-        facts.extend(device.map(|device| ("device", device)));
+        let more = [(names::MOUNT, &behind.mount), (names::FILESYSTEM, &behind.filesystem)];
+        facts.extend(more.map(|(name, fact)| (name.text(), fact.clone())));
+        facts.push((names::DURABILITY.text(), durability.to_owned()));
+        facts.extend(device.map(|device| (names::DEVICE.text(), device)));
         if let Some(backing) = &behind.backing {
             let on = backing.filesystem.as_deref().unwrap_or("an unknown filesystem");
-            facts.push(("backing", format!("a file on {on}")));
+            facts.push((names::BACKING.text(), format!("a file on {on}")));
         }
         Ok(facts)
     }

@@ -33,9 +33,9 @@ pub fn vocabulary() -> String {
 /// Words that the program writes, other than the declared names of what samples hold.
 const SAID: &str = "all architecture as backend bare blocks boot_time burst chowned client connects daemon data driver engine \
     environment equalised execute floor graph idmapped installed json kernel kernel_command_line laid launch \
-    lifecycle log maker manager measured mnt monitor namespace network none one ordinary own pack pieces pilot \
-    pinned plan port ports private published root root_durability rootless samples seccomp_instructions server \
-    snapshotter socket step storage uid unknown unpacked uptime user_mapping";
+    lifecycle log maker manager measured mnt monitor namespace none one ordinary own pack pieces pilot pinned plan \
+    port ports private published rootless samples server snapshotter socket step storage uid unknown unpacked uptime \
+    user_mapping";
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,7 @@ use super::wire::{
     Treatment,
 };
 use crate::experiment::Experiment;
-use crate::names::Spread;
+use crate::names::{Fact, Spread};
 use crate::outcome::{Failure, Outcome, Sample};
 use crate::plan::{Cell, Plan};
 use crate::stats::tail::Counted;
@@ -111,14 +111,10 @@ impl Recorded {
     }
 
     /// What was found inside a cell, by name, in the rounds that have a sample.
-    pub fn facts<'a>(
-        &'a self,
-        cell: usize,
-        name: &'a str,
-    ) -> impl DoubleEndedIterator<Item = Option<&'a str>> {
+    pub fn facts(&self, cell: usize, name: Fact) -> impl DoubleEndedIterator<Item = Option<&str>> {
         let numbers = self.series[cell].treatments.iter().flatten();
         numbers.map(move |number| {
-            let (_, fact) = self.treatments.get(*number)?.iter().find(|(own, _)| own == name)?;
+            let (_, fact) = self.treatments.get(*number)?.iter().find(|(own, _)| own == name.text())?;
             Some(fact.as_str())
         })
     }

@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 use super::columns::Columns;
 use super::finding::sibling;
 use crate::experiment::Event;
+use crate::launch::names::ROOT;
 use crate::plan::{Entry, Layer};
 use crate::record::Recorded;
 use crate::stats::Estimate;
@@ -87,6 +88,6 @@ fn ways(run: &Recorded, entry: &Entry) -> &'static [&'static str] {
 
 /// Whether its root was an overlay, if that was read back; runtimes use the directory of a bundle as it is.
 fn has_overlay(run: &Recorded, cell: usize) -> bool {
-    let read_back = run.facts(cell, "root").flatten().next();
+    let read_back = run.facts(cell, ROOT).flatten().next();
     read_back.map_or(run.plan.entry(cell).layer != Layer::Runtime, |root| root == "overlay")
 }

@@ -4,7 +4,11 @@
 use super::finding::{Finding, Verdict};
 use super::noise::Noise;
 use super::view::View;
+use crate::experiment::command::names::PROGRAM_SHA256;
 use crate::experiment::network;
+use crate::experiment::storage::names::DURABILITY;
+use crate::launch::names::{NETWORK, ROOT_DURABILITY};
+use crate::names::Fact;
 use crate::plan::{Layer, Relation};
 use crate::record::{IMPORT_RULES, IssueFacts, Recorded};
 
@@ -126,25 +130,25 @@ pub(super) fn faster_than_bare(view: &View<'_>) -> Vec<Suspect> {
 
 /// Whether what a cell writes and reads is in memory alone, where which pages a container happens to get makes a difference.
 fn is_of_memory(view: &View<'_>, cell: usize) -> bool {
-    let is_of_none = view.run.facts(cell, "durability").flatten().any(|fact| fact == "memory");
+    let is_of_none = view.run.facts(cell, DURABILITY).flatten().any(|fact| fact == "memory");
     is_of_none || view.cell(cell).setting.get("sync") == Some("cached")
 }
 
 /// A known way in which two cells differ that can make one of them faster; empty if there is none.
 fn unlike(run: &Recorded, cell: usize, against: usize) -> &'static str {
     let facts = [
-        ("program_sha256", "the two sides executed different files"),
-        ("root_durability", "only one root is mounted volatile, and there fsync does nothing"),
+        (PROGRAM_SHA256, "the two sides executed different files"),
+        (ROOT_DURABILITY, "only one root is mounted volatile, and there fsync does nothing"),
         (
-            "network",
+            NETWORK,
             "firewall rules and connection tracking of the host's network, which the other one does not have",
         ),
     ];
     // A network namespace makes nothing faster where no packets are measured.
     let is_about =
-        |name: &str| name != "network" || run.plan.cells[cell].asks().visit.group() == Some(network::NAME);
-    let differs = |name: &str| run.facts(cell, name).next() != run.facts(against, name).next();
-    facts.iter().find(|(name, _)| is_about(name) && differs(name)).map_or("", |(_, told)| told)
+        |name: Fact| name != NETWORK || run.plan.cells[cell].asks().visit.group() == Some(network::NAME);
+    let differs = |name: Fact| run.facts(cell, name).next() != run.facts(against, name).next();
+    facts.iter().find(|(name, _)| is_about(*name) && differs(*name)).map_or("", |(_, told)| told)
 }
 
 /// A subject differs from itself: the instrument made the difference, not the subject.

@@ -20,10 +20,6 @@ names! {
         TRIPS = "trips", TOOK = "took", WARM_UP = "warm_up", WRONG = "wrong", LOST = "lost", CLIENT_CPU = "client_cpu",
         SERVER_CPU = "server_cpu", HELPER_CPU = "helper_cpu",
     }
-    Fact {
-        WAY = "way", LISTENER = "listener", INTERFACES = "interfaces", MTU = "mtu", OFFLOADS = "offloads",
-        HELPERS = "helpers",
-    }
 }
 
 /// What all experiments whose samples share servers are called together.

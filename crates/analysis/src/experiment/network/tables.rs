@@ -3,6 +3,8 @@
 
 use super::{http, latency, on, path, throughput};
 use crate::experiment::Setting;
+use crate::launch::names::{INTERFACES, LISTENER, MTU, OFFLOADS, WAY};
+use crate::names::Fact;
 use crate::plan::Layer;
 use crate::subject::Path;
 use crate::text::{estimated, listed, percent};
@@ -24,7 +26,7 @@ struct Shown {
     /// More metrics, with their headings and units.
     more: &'static [(&'static str, &'static str, Unit)],
     /// Facts about the interfaces, next to their names, with their headings.
-    links: &'static [(&'static str, &'static str)],
+    links: &'static [(&'static str, Fact)],
     /// When what paths add does not matter: from this share, and the most that a path adds.
     small: fn(&str, f64) -> String,
 }
@@ -58,7 +60,7 @@ static THROUGHPUT: Shown = Shown {
         ("server's CPU", "server_cpu", Unit::Seconds),
         ("helpers' CPU", "helper_cpu", Unit::Seconds),
     ],
-    links: &[("MTU", "mtu"), ("offloads", "offloads")],
+    links: &[("MTU", MTU), ("offloads", OFFLOADS)],
     small: |share, longer| {
         let slower = Unit::BytesPerSecond.format(1e9 / longer);
         format!(
@@ -180,7 +182,7 @@ fn row(shown: &Shown, view: &View<'_>, cell: usize) -> Vec<Item> {
         Some(estimate) => Item::Interval(estimate),
         None => Item::Nothing(why.to_owned()),
     };
-    let fact = |name: &str| {
+    let fact = |name: Fact| {
         let found = view.run.facts(cell, name).flatten().next_back();
         found.map_or_else(|| Item::Nothing("not read".into()), |fact| Item::Text(fact.to_owned()))
     };
@@ -193,8 +195,8 @@ fn row(shown: &Shown, view: &View<'_>, cell: usize) -> Vec<Item> {
         priced(kernel(view, cell).and_then(adds), "not measured"),
     ];
     row.extend(shown.more.iter().filter_map(|(_, name, _)| view.metric_index(cell, name)).map(value));
-    row.extend(["way", "listener", "interfaces"].map(fact));
-    row.extend(shown.links.iter().map(|(_, name)| match fact(name) {
+    row.extend([WAY, LISTENER, INTERFACES].map(fact));
+    row.extend(shown.links.iter().map(|(_, name)| match fact(*name) {
         Item::Text(told) => Item::Text(alike(&told).unwrap_or(told)),
         other => other,
     }));

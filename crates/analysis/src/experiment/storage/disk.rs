@@ -10,7 +10,7 @@ use super::{AROUND, is_size, of_a_gigabyte};
 use crate::experiment::question::{Event, Experiment, Metric, Scope, nanos};
 use crate::experiment::rounds::{Variation, Varied};
 use crate::experiment::setting::{Controlled, Setting, SettingKey, fits};
-use crate::names::{Counter, names};
+use crate::names::{Counter, Fact, names};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
@@ -206,11 +206,11 @@ pub fn sync(setting: &Setting) -> &'static str {
 
 /// The class of what a sample wrote, with these facts read back.
 pub fn class(setting: &Setting, sample: &Sample, facts: &[(String, String)]) -> Class {
-    let fact = |name: &str| facts.iter().find(|(own, _)| own == name).map(|(_, fact)| fact.as_str());
+    let fact = |name: Fact| facts.iter().find(|(own, _)| own == name.text()).map(|(_, fact)| fact.as_str());
     Class::of(&Seen {
         sync: sync(setting),
-        is_volatile: fact("durability") == Some("volatile"),
-        device: fact("device"),
+        is_volatile: fact(names::DURABILITY) == Some("volatile"),
+        device: fact(names::DEVICE),
         arrived: of_written(sample, DEVICE_BYTES),
         others: of_written(sample, OTHERS_BYTES),
     })

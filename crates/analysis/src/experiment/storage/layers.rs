@@ -10,7 +10,7 @@ use super::{AROUND, is_size};
 use crate::experiment::question::{Event, Experiment, Metric, Scope};
 use crate::experiment::rounds::{Variation, Varied};
 use crate::experiment::setting::{Setting, SettingKey, fits};
-use crate::names::{Counter, names};
+use crate::names::{Counter, Fact, names};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
@@ -163,11 +163,11 @@ pub fn size(setting: &Setting) -> u64 {
 
 /// The class of what a sample wrote, with these facts read back.
 fn class(sample: &Sample, facts: &[(String, String)]) -> Class {
-    let fact = |name: &str| facts.iter().find(|(own, _)| own == name).map(|(_, fact)| fact.as_str());
+    let fact = |name: Fact| facts.iter().find(|(own, _)| own == name.text()).map(|(_, fact)| fact.as_str());
     Class::of(&Seen {
         sync: "synced",
-        is_volatile: fact("durability") == Some("volatile"),
-        device: fact("device"),
+        is_volatile: fact(names::DURABILITY) == Some("volatile"),
+        device: fact(names::DEVICE),
         arrived: part(sample, DEVICE_BYTES, BYTES),
         others: part(sample, OTHERS_BYTES, BYTES),
     })

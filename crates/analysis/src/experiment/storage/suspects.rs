@@ -4,7 +4,9 @@
 use super::class::{Class, Seen};
 use super::disk::{self, sync};
 use super::layers;
+use super::names::{DEVICE, DURABILITY};
 use crate::experiment::Weight;
+use crate::names::Fact;
 use crate::units::Unit;
 use crate::verdict::{Suspect, View};
 
@@ -12,7 +14,7 @@ use crate::verdict::{Suspect, View};
 const ABOVE: f64 = 1.2;
 
 /// The last fact of this name that was recorded for a cell.
-pub(super) fn fact<'a>(view: &View<'a>, cell: usize, name: &'a str) -> Option<&'a str> {
+pub(super) fn fact<'a>(view: &View<'a>, cell: usize, name: Fact) -> Option<&'a str> {
     view.run.facts(cell, name).flatten().next_back()
 }
 
@@ -27,8 +29,8 @@ pub fn class_of(view: &View<'_>, cell: usize) -> Class {
     }
     Class::of(&Seen {
         sync: sync(&view.cell(cell).setting),
-        is_volatile: view.run.facts(cell, "durability").flatten().any(|fact| fact == "volatile"),
-        device: fact(view, cell, "device"),
+        is_volatile: view.run.facts(cell, DURABILITY).flatten().any(|fact| fact == "volatile"),
+        device: fact(view, cell, DEVICE),
         arrived: median(view, cell, "device_share"),
         others: median(view, cell, "others_share"),
     })
@@ -56,7 +58,7 @@ fn of_experiment(view: &View<'_>, name: &'static str, metrics: &[&str]) -> Vec<S
 
 /// The most that a device took in this run, in bytes a second.
 fn ceiling(view: &View<'_>, device: &str) -> Option<f64> {
-    let own = view.cells_of(disk::NAME).filter(|cell| fact(view, *cell, "device") == Some(device));
+    let own = view.cells_of(disk::NAME).filter(|cell| fact(view, *cell, DEVICE) == Some(device));
     let values = own.filter_map(|cell| {
         Some(view.cells[cell].metrics[view.metric_index(cell, "ceiling")?].as_ref()?.range.1)
     });
@@ -67,7 +69,7 @@ fn ceiling(view: &View<'_>, device: &str) -> Option<f64> {
 pub fn above_the_ceiling(view: &View<'_>) -> Vec<Suspect> {
     let of_cell = |cell: usize| {
         let device =
-            fact(view, cell, "device").filter(|_| matches!(class_of(view, cell), Class::Unproven(_)))?;
+            fact(view, cell, DEVICE).filter(|_| matches!(class_of(view, cell), Class::Unproven(_)))?;
         let (own, most) = (median(view, cell, "write_rate")?, ceiling(view, device)?);
         let shown = |value| Unit::BytesPerSecond.format(value);
         (own > ABOVE * most).then(|| {

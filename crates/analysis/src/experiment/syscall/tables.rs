@@ -5,6 +5,8 @@
 use super::cause::{self, Cause, Found, Tried};
 use super::names::{INDIRECT_BRANCH, SECCOMP_FILTERS, STORE_BYPASS, VDSO};
 use crate::experiment::fixed_work::reason;
+use crate::launch::names::{SECCOMP, SECCOMP_INSTRUCTIONS};
+use crate::names::Fact;
 use crate::text::listed;
 use crate::units::{Unit, counted};
 use crate::verdict::View;
@@ -216,7 +218,7 @@ fn others(cause: &Cause) -> String {
 }
 
 /// What was found inside a cell, in the last round with a sample.
-fn fact<'a>(view: &View<'a>, cell: usize, name: &'a str) -> Option<&'a str> {
+fn fact<'a>(view: &View<'a>, cell: usize, name: Fact) -> Option<&'a str> {
     view.run.facts(cell, name).next_back()?
 }
 
@@ -225,11 +227,11 @@ fn store_bypass(view: &View<'_>, causes: &[Cause]) -> Option<String> {
     let differs = |cause: &&Cause| {
         let finding = &view.findings[cause.finding];
         let filter = matches!(cause.found, Found::One(index) if cause.tried[index].key == "seccomp");
-        let [own, bare] = [finding.cell, finding.against].map(|cell| fact(view, cell, STORE_BYPASS.text()));
+        let [own, bare] = [finding.cell, finding.against].map(|cell| fact(view, cell, STORE_BYPASS));
         filter && own.is_some() && bare.is_some() && own != bare
     };
     let cause = causes.iter().find(differs)?;
-    let state = fact(view, view.findings[cause.finding].cell, STORE_BYPASS.text())?;
+    let state = fact(view, view.findings[cause.finding].cell, STORE_BYPASS)?;
     Some(format!(
         "with the filter, the kernel treats speculative store bypass as `{state}`, as Linux before 5.16 does for every \
          filtered process; that disappears with seccomp too, not only the filter's instructions"
@@ -238,13 +240,13 @@ fn store_bypass(view: &View<'_>, causes: &[Cause]) -> Option<String> {
 
 /// One row per subject; none if no sample has facts.
 fn conditions(view: &View<'_>) -> Option<ExperimentTable> {
-    const FACTS: [(&str, &str); 6] = [
-        ("seccomp", "seccomp mode"),
-        (SECCOMP_FILTERS.text(), "filters"),
-        ("seccomp_instructions", "instructions"),
-        (STORE_BYPASS.text(), "store bypass"),
-        (INDIRECT_BRANCH.text(), "indirect branches"),
-        (VDSO.text(), "vDSO"),
+    const FACTS: [(Fact, &str); 6] = [
+        (SECCOMP, "seccomp mode"),
+        (SECCOMP_FILTERS, "filters"),
+        (SECCOMP_INSTRUCTIONS, "instructions"),
+        (STORE_BYPASS, "store bypass"),
+        (INDIRECT_BRANCH, "indirect branches"),
+        (VDSO, "vDSO"),
     ];
     let plan = &view.run.plan;
     let mut subjects: Vec<usize> = Vec::new();

@@ -2,7 +2,9 @@
 //! container does.
 
 use super::Warning;
+use crate::experiment::command::names::{PROGRAM, PROGRAM_SHA256};
 use crate::group::in_groups;
+use crate::names::Fact;
 use crate::record::Recorded;
 use crate::text::{clean, listed};
 
@@ -14,7 +16,7 @@ pub(super) fn warnings(run: &Recorded) -> Vec<Warning> {
 }
 
 /// A fact of a cell's first sample.
-fn fact<'a>(run: &'a Recorded, cell: usize, name: &'a str) -> Option<&'a str> {
+fn fact(run: &Recorded, cell: usize, name: Fact) -> Option<&str> {
     run.facts(cell, name).next()?
 }
 
@@ -29,7 +31,7 @@ fn of(run: &Recorded, kind: &'static str, cells: &[usize], seen: String, remedy:
 }
 
 fn different(run: &Recorded, cells: &[usize]) -> Option<Warning> {
-    let known = cells.iter().filter_map(|&cell| Some((fact(run, cell, "program_sha256")?, cell)));
+    let known = cells.iter().filter_map(|&cell| Some((fact(run, cell, PROGRAM_SHA256)?, cell)));
     let files = in_groups(known, |(sum, _)| *sum);
     let told = |(sum, own): &(&str, Vec<(&str, usize)>)| {
         let labels = listed(own.iter().map(|(_, cell)| label(run, *cell)), ", ");
@@ -46,10 +48,10 @@ fn different(run: &Recorded, cells: &[usize]) -> Option<Warning> {
 fn of_the_host(run: &Recorded, cells: &[usize]) -> Option<Warning> {
     let is_the_hosts = |cell: &&usize| {
         let spec = &run.plan.entry(**cell).spec;
-        spec.name == "bare" && spec.get("image").is_none() && fact(run, **cell, "program_sha256").is_some()
+        spec.name == "bare" && spec.get("image").is_none() && fact(run, **cell, PROGRAM_SHA256).is_some()
     };
     let hosts: Vec<usize> = cells.iter().filter(is_the_hosts).copied().collect();
-    let path = fact(run, *hosts.first()?, "program")?;
+    let path = fact(run, *hosts.first()?, PROGRAM)?;
     let all = listed(hosts.iter().map(|&cell| label(run, cell)), ", ");
     let setting = &run.plan.cells[cells[0]].setting;
     let seen = format!("{all} executes the host's own `{path}`, with the host's libraries ({setting})");

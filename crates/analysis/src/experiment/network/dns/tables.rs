@@ -1,6 +1,9 @@
 //! The table of names: how long each takes, what a resolver of the engine's adds, and who answered.
 
+use super::names::RESOLVER;
 use super::{CONTAINER, DEFAULT, NAME, is_user_defined, which};
+use crate::launch::names::HELPERS;
+use crate::names::Fact;
 use crate::text::{estimated, listed};
 use crate::units::Unit;
 use crate::verdict::View;
@@ -48,7 +51,7 @@ fn row(view: &View<'_>, cell: usize) -> Vec<Item> {
         None => Item::Nothing("no data".into()),
     };
     let text =
-        |name: &str| fact(view, cell, name).map_or_else(|| Item::Nothing("not read".into()), Item::Text);
+        |name: Fact| fact(view, cell, name).map_or_else(|| Item::Nothing("not read".into()), Item::Text);
     vec![
         Item::Text(view.label(cell).to_owned()),
         Item::Text(setting.get("network").unwrap_or(DEFAULT).to_owned()),
@@ -56,12 +59,12 @@ fn row(view: &View<'_>, cell: usize) -> Vec<Item> {
         value(Some(JUDGED)),
         adds,
         value(view.metric_index(cell, "queries")),
-        text("resolver"),
-        text("helpers"),
+        text(RESOLVER),
+        text(HELPERS),
     ]
 }
 
-fn fact(view: &View<'_>, cell: usize, name: &str) -> Option<String> {
+fn fact(view: &View<'_>, cell: usize, name: Fact) -> Option<String> {
     view.run.facts(cell, name).flatten().next_back().map(str::to_owned)
 }
 
@@ -70,7 +73,7 @@ fn sentence(view: &View<'_>, cell: usize) -> Option<String> {
     let setting = &view.cell(cell).setting;
     let has = is_user_defined(setting) && which(setting) != CONTAINER;
     let price = view.price(cell).filter(|_| has)?;
-    let resolver = fact(view, cell, "resolver").map(|own| format!("through its resolver {own}"));
+    let resolver = fact(view, cell, RESOLVER).map(|own| format!("through its resolver {own}"));
     let adds = format!("adds {} to a {} name", estimated(Unit::Seconds, &price.price), which(setting));
     let network = Some("a user-defined network".to_owned());
     Some(format!("{}: {}", view.label(cell), listed(network.into_iter().chain([adds]).chain(resolver), " ")))

@@ -1,9 +1,11 @@
 //! Two tables: how fast each place is, and whether its bytes reached the device; and the answer in sentences, in which
 //! numbers that are no disk's are not ranked.
 
+use super::names::{DEVICE, FILESYSTEM, MOUNT};
 use super::{BIND, NAME, TMPFS, place};
 use crate::experiment::storage::class::Class;
 use crate::experiment::storage::suspects::{class_of, fact};
+use crate::names::Fact;
 use crate::plan::Relation;
 use crate::text::{estimated, listed, percent};
 use crate::units::Unit;
@@ -79,11 +81,11 @@ fn durability(view: &View<'_>, cells: &[usize]) -> ExperimentTable {
     let row = |&cell: &usize| {
         let mut row = head(view, cell);
         row.extend(["device_share", "append_share", "flushes"].map(|metric| value(view, cell, metric)));
-        let told = |name: &'static str| {
+        let told = |name: Fact| {
             fact(view, cell, name)
                 .map_or_else(|| Item::Nothing("not found".into()), |fact| Item::Text(fact.to_owned()))
         };
-        row.extend(["mount", "filesystem", "device"].map(told));
+        row.extend([MOUNT, FILESYSTEM, DEVICE].map(told));
         row.push(match class_of(view, cell) {
             Class::Unproven(why) => Item::Text(why),
             other => other
@@ -185,7 +187,7 @@ fn against_the_host(view: &View<'_>, cell: usize, metric: &str) -> Option<(Strin
 
 /// Where files of a place are on another filesystem than the host's, which no number of a container explains.
 fn elsewhere(view: &View<'_>, cells: &[usize]) -> Vec<String> {
-    let at = |cell: usize| Some((fact(view, cell, "filesystem")?, fact(view, cell, "device")?));
+    let at = |cell: usize| Some((fact(view, cell, FILESYSTEM)?, fact(view, cell, DEVICE)?));
     let host = cells.iter().find(|cell| view.is_bare(**cell) && place(&view.cell(**cell).setting) == BIND);
     let Some(host) = host.and_then(|cell| at(*cell)) else { return Vec::new() };
     let others = cells.iter().filter(|cell| {

@@ -2,10 +2,12 @@
 //! of each operation in each place.
 
 use super::answers::{self, Answer, Cells, Question, Topic, each_layer_adds};
+use super::names::{FILESYSTEM, METACOPY, MOUNT};
 use super::{BIND, FIRST, LINE, MANY, NAME, at, count, size};
 use crate::experiment::storage::GB;
 use crate::experiment::storage::class::Class;
 use crate::experiment::storage::suspects::{class_of, fact};
+use crate::names::Fact;
 use crate::stats::{self, Line, Rng};
 use crate::text::{estimated, listed};
 use crate::units::Unit;
@@ -84,15 +86,15 @@ impl<'a> Copies<'a> {
     fn of(view: &'a View<'a>, subject: usize) -> Option<Copies<'a>> {
         let cells = Cells::of(view, subject);
         let cell = cells.find(Some(*cells.layers().first()?), FIRST)?;
-        let told = |name: &'static str| fact(view, cell, name).unwrap_or("unknown");
+        let told = |name: Fact| fact(view, cell, name).unwrap_or("unknown");
         let arrived = median(view, cell, "copied");
         let is_durable = class_of(view, cell) == Class::Durable;
-        let is_union = ["overlay", "fuse.fuse-overlayfs", "fuse", "aufs"].contains(&told("mount"));
+        let is_union = ["overlay", "fuse.fuse-overlayfs", "fuse", "aufs"].contains(&told(MOUNT));
         let what = match arrived {
-            Some(_) if !is_union && SHARING.contains(&told("mount")) => SNAPSHOT,
+            Some(_) if !is_union && SHARING.contains(&told(MOUNT)) => SNAPSHOT,
             Some(_) if !is_union => NO_UNION,
             Some(share) if share >= COPIED => WHOLE,
-            Some(_) if is_durable && SHARING.contains(&told("filesystem")) => SHARED,
+            Some(_) if is_durable && SHARING.contains(&told(FILESYSTEM)) => SHARED,
             Some(_) if !is_durable => "not at the device",
             Some(_) => "less than the file",
             None => "not counted",
@@ -102,9 +104,9 @@ impl<'a> Copies<'a> {
         let line = stats::line(&points.by_round, &mut rng, view.plan().level(1));
         Some(Copies {
             label: view.label(cell),
-            mount: format!("{} on {}", told("mount"), told("filesystem")),
+            mount: format!("{} on {}", told(MOUNT), told(FILESYSTEM)),
             what,
-            metacopy: match told("metacopy") {
+            metacopy: match told(METACOPY) {
                 "on" => "on",
                 "off" => "off",
                 _ => "not an overlay",

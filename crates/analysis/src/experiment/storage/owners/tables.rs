@@ -51,7 +51,7 @@ fn estimate(view: &View<'_>, cell: usize, metric: &str) -> Option<Estimate> {
 
 /// The last fact about the owners that was recorded for a cell.
 fn owners<'a>(view: &View<'a>, cell: usize) -> Option<&'a str> {
-    view.run.facts(cell, names::OWNERS.text()).flatten().next_back()
+    view.run.facts(cell, names::OWNERS).flatten().next_back()
 }
 
 fn row(view: &View<'_>, cell: usize) -> Vec<Item> {
