@@ -112,7 +112,7 @@ impl Helping {
         }
         // What daemons and helpers started, without the containers of others and their shims.
         let is_others = |one: &Process| {
-            members.contains(&one.pid) || self.duty(one).is_some_and(|helper| helper.duty == Duty::Shim)
+            members.contains(&one.pid) || self.duty(one).is_some_and(|helper| helper.duty.has_containers())
         };
         let known: Vec<(i32, Option<usize>)> = found.iter().map(|(pid, (_, whose))| (*pid, *whose)).collect();
         for (parent, container) in known {

@@ -67,21 +67,28 @@ fn what_the_probe_writes_to_a_volume_is_in_its_directory_and_nothing_is_left() {
 
 /// What they stand for costs nothing; the pipeline is tested with them.
 #[test]
-fn a_scripted_container_takes_volumes_and_images() {
+fn a_scripted_container_takes_volumes_images_and_networks() {
     let dunnage = Dunnage::new();
     let run = run_in(&dunnage.state());
     let fake = subject("fake", &run);
     let volume = fake.make(ObjectSpec::Volume, &run).unwrap();
     let image = fake.make(ObjectSpec::Image(b"executable", &layers(2)), &run).unwrap();
-    assert!(fake.make(ObjectSpec::Network, &run).is_err());
+    let network = fake.make(ObjectSpec::Network, &run).unwrap();
     let volumes = vec![(volume.name().expect("a name").to_owned(), "/data".into())];
-    let request = ContainerRequest { volumes, image: Some((*image).clone()), ..ContainerRequest::default() };
+    let image_of = Some((*image).clone());
+    let request = ContainerRequest {
+        volumes,
+        image: image_of,
+        network: network.attachment(),
+        ..ContainerRequest::default()
+    };
     let mut container = Container::create(fake.as_ref(), &request, &run).unwrap();
     container.start().unwrap();
     container.stop(GRACE).unwrap();
     container.remove().unwrap();
     volume.finish().unwrap();
     image.finish().unwrap();
+    network.finish().unwrap();
     ends(&dunnage, fake, run);
 }
 

@@ -197,7 +197,8 @@ fn the_shim_of_a_container_is_found_and_declared() {
         let subject = subject(text, &run);
         let mut container = service(subject.as_ref(), None, &run);
         let helpers = container.helpers();
-        let shims = helpers.iter().filter(|one| one.by == By::Declared(Duty::Shim)).count();
+        let is_shim = |by: By| matches!(by, By::Declared(duty) if duty.has_containers());
+        let shims = helpers.iter().filter(|one| is_shim(one.by) && one.container == Some(0)).count();
         let daemons = helpers.iter().filter(|one| one.by == By::Declared(Duty::Daemon)).count();
         let known = subject.daemons().unwrap().len();
         assert_eq!((shims, daemons), (1, known), "{text}: {helpers:?}");

@@ -36,6 +36,8 @@ pub enum Duty {
     Daemon,
     /// Is the parent of a container's first process, and tells how it ended.
     Shim,
+    /// The same, and holds the sockets of published ports.
+    Monitor,
     /// Forwards published ports, and does nothing else.
     Ports,
     /// Is a network in user space.
@@ -53,9 +55,14 @@ pub enum Duty {
 }
 
 impl Duty {
-    /// Whether it may carry packets of containers or answer names. A shim may hold the socket of a published port.
+    /// Whether it may carry packets of containers or answer names.
     pub fn is_on_the_way(self) -> bool {
-        matches!(self, Duty::Ports | Duty::Network | Duty::Names | Duty::Shim)
+        matches!(self, Duty::Ports | Duty::Network | Duty::Names | Duty::Monitor)
+    }
+
+    /// Whether it is the parent of containers.
+    pub fn has_containers(self) -> bool {
+        matches!(self, Duty::Shim | Duty::Monitor)
     }
 }
 
@@ -437,7 +444,7 @@ pub static PODMAN: Kind = Kind::of(
     "Podman through its command line or API; `podman+RUNTIME` for any runtime that is installed",
 )
 .helped_by(&[
-    helper(Duty::Shim, "conmon"),
+    helper(Duty::Monitor, "conmon"),
     helper(Duty::Ports, "rootlessport"),
     helper(Duty::Network, "pasta"),
     helper(Duty::Network, "passt"),
