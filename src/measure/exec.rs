@@ -13,6 +13,7 @@ use crate::subject::{ContainerRequest, Entered, GRACE, RunContext, Subject};
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
     let primed = setting.get("prestate") == Some("primed");
     let mut container = ready(subject, &ContainerRequest::default(), run)?;
+    container.find_processes();
     if !primed {
         subject.machine().rest(run, QUIET)?;
     }

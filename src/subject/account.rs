@@ -23,15 +23,11 @@ const GOING: Nanos = Nanos::from_millis(20_000);
 #[derive(Default)]
 pub(super) struct Account<'a> {
     window: Option<Window<'a>>,
-    found: Option<Result<Cpu, String>>,
 }
 
 impl<'a> Observer<'a> for Account<'a> {
     fn arm(&mut self, of: &Watched<'a>) -> Result<(), Abort> {
-        match of.listener {
-            Ok(listener) => self.window = Some(listener.begin(of.daemons.unwrap_or_default())),
-            Err(why) => self.found = Some(Err(why.to_owned())),
-        }
+        self.window = of.listener.ok().map(|listener| listener.begin(of.daemons.unwrap_or_default()));
         Ok(())
     }
 
@@ -39,14 +35,14 @@ impl<'a> Observer<'a> for Account<'a> {
     fn settle(&mut self, of: &Watched<'a>) -> Result<(), Abort> {
         let Some(window) = &self.window else { return Ok(()) };
         let since = clock::now();
-        let mut before = window.newborn(of.own);
+        let mut before = window.newborn(&of.own);
         while let Ok(cpu) = before
             && clock::now().since(since) < GOING
         {
             if of.interrupts.sleep(STILL.0 as u64) {
                 return Err(Abort::Interrupted);
             }
-            before = window.newborn(of.own);
+            before = window.newborn(&of.own);
             if matches!(before, Ok(now) if now == cpu) {
                 break;
             }
@@ -54,9 +50,18 @@ impl<'a> Observer<'a> for Account<'a> {
         Ok(())
     }
 
-    fn stop(&mut self, of: &Watched<'a>) -> Result<(), Abort> {
-        let Some(window) = self.window.take() else { return Ok(()) };
-        let summed = window.so_far(of.client, of.own);
+    fn stop(&mut self, _: &Watched<'a>) {
+        if let Some(window) = &mut self.window {
+            window.end();
+        }
+    }
+
+    fn facts(&mut self, of: &Watched<'a>, found: &mut Observed) -> Result<(), Abort> {
+        let Some(window) = &self.window else {
+            found.cpu = Err(of.listener.err().unwrap_or_default().to_owned());
+            return Ok(());
+        };
+        let summed = window.so_far(of.client, &of.own);
         if let (Ok(all), Some(runtime)) = (&summed, of.runtime)
             && !has_run(all, runtime)
         {
@@ -65,16 +70,9 @@ impl<'a> Observer<'a> for Account<'a> {
         }
         let summed = summed.map_err(|why| why.to_string());
         // Without its daemons, part of an engine's CPU time would pass for the whole.
-        self.found = Some(
-            of.daemons.map_err(str::to_owned).and(summed).and_then(|all| cpu(&all, of, window.overlaps())),
-        );
+        let counted = of.daemons.map_err(str::to_owned).and(summed);
+        found.cpu = counted.and_then(|all| cpu(&all, of, window.overlaps()));
         Ok(())
-    }
-
-    fn facts(&mut self, found: &mut Observed) {
-        if let Some(cpu) = self.found.take() {
-            found.cpu = cpu;
-        }
     }
 }
 

@@ -44,6 +44,8 @@ pub struct Container<'a> {
     cut_short: bool,
     daemons: Result<Vec<i32>, String>,
     helping: Helping,
+    /// Its own, once they are found.
+    processes: Vec<i32>,
     /// Of this thread, as far as it was its client.
     client_cpu: Nanos,
     machine: &'a dyn Machine,
@@ -120,6 +122,7 @@ impl<'a> Container<'a> {
             cut_short: false,
             daemons: subject.daemons().map(<[i32]>::to_vec).map_err(str::to_owned),
             helping,
+            processes: Vec::new(),
             client_cpu: Nanos(0),
             machine: subject.machine(),
             created: Span::none(),
@@ -192,12 +195,17 @@ impl<'a> Container<'a> {
             let after = self.verbs.own_account().unwrap_or_default();
             return Ok((done, Observed::of(Ok(after - before))));
         }
+        self.find_processes();
+        let running = self.processes.clone();
         let daemons = self.daemons.clone();
         let watch = self.run.watch(daemons.as_deref().map_err(String::as_str))?;
         let before = self.client_cpu;
         let done = verbs(self)?;
-        let own = self.own_processes();
-        let observed = watch.settle(Nanos(self.client_cpu.0 - before.0), &own)?;
+        let used = Nanos(self.client_cpu.0 - before.0);
+        let observed = watch.settle(used, running, || {
+            self.find_processes();
+            self.processes.clone()
+        })?;
         Ok((done, observed))
     }
 
@@ -224,11 +232,16 @@ impl<'a> Container<'a> {
         self.helping.find(self.daemons.as_deref().unwrap_or_default(), &first)
     }
 
-    /// Its processes and helpers, as far as they are its alone: its first process may be a kernel that works for an entry.
-    fn own_processes(&mut self) -> Vec<i32> {
-        let Ok(first) = self.first_process() else { return Vec::new() };
-        let its = self.helpers().into_iter().filter(|one| one.container.is_some());
-        std::iter::once(first).chain(its.map(|one| one.process.pid)).collect()
+    /// Finds its processes and helpers once it runs, as far as they are its alone: its first process may be a kernel that works for
+    /// an entry. Asking the engine takes time of its own, so call it before anything that nothing may disturb.
+    pub fn find_processes(&mut self) {
+        if self.processes.is_empty()
+            && let Ok(first) = self.first_process()
+        {
+            let found = self.helping.find(self.daemons.as_deref().unwrap_or_default(), &[first]);
+            let its = found.into_iter().filter(|one| one.container.is_some());
+            self.processes = std::iter::once(first).chain(its.map(|one| one.process.pid)).collect();
+        }
     }
 
     /// Waits until its program has said that it is ready, and checks its treatment. Later calls return the

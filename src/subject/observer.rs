@@ -28,8 +28,8 @@ pub struct Watched<'a> {
     pub client: Client,
     /// CPU time of this thread that is the client's.
     pub client_cpu: Nanos,
-    /// Processes of the containers themselves, on the host, where they are known by the end.
-    pub own: &'a [i32],
+    /// Processes of the containers themselves, on the host, as far as they are known.
+    pub own: Vec<i32>,
 }
 
 /// Something that watches.
@@ -40,10 +40,11 @@ pub trait Observer<'a> {
     fn settle(&mut self, _: &Watched<'a>) -> Result<(), Abort> {
         Ok(())
     }
-    /// Right after everything is gone or has settled. An error is the outcome of what was watched.
-    fn stop(&mut self, of: &Watched<'a>) -> Result<(), Abort>;
-    /// Adds what it found, once nothing is watched any more.
-    fn facts(&mut self, found: &mut Observed);
+    /// Right after everything is gone or has settled.
+    fn stop(&mut self, of: &Watched<'a>);
+    /// Adds what it found, once nothing is watched any more and all is known that can be. An error is the outcome of what was
+    /// watched.
+    fn facts(&mut self, of: &Watched<'a>, found: &mut Observed) -> Result<(), Abort>;
     /// The files that it leaves with the sample.
     fn artefacts(&mut self) -> Vec<(Word, Artefact)> {
         Vec::new()
@@ -87,7 +88,8 @@ impl<'a> Watch<'a> {
         daemons: Result<&'a [i32], &'a str>,
     ) -> Result<Watch<'a>, Abort> {
         let (client, client_cpu) = (Client::Children(thread()), Nanos(0));
-        let of = Watched { listener, interrupts, daemons, runtime: None, client, client_cpu, own: &[] };
+        let of =
+            Watched { listener, interrupts, daemons, runtime: None, client, client_cpu, own: Vec::new() };
         let mut observers: Vec<_> = observers.iter().map(|make| make(&of)).collect();
         observers.iter_mut().try_for_each(|one| one.arm(&of))?;
         Ok(Watch { of, observers })
@@ -99,23 +101,37 @@ impl<'a> Watch<'a> {
         (client, client_cpu): (Client, Nanos),
         runtime: Option<&'a Path>,
     ) -> Result<Observed, Abort> {
+        self.stop_all();
         self.of = Watched { client, client_cpu, runtime, ..self.of };
         self.found()
     }
 
-    /// The same for what continues to run: once it is calm, since a monitor still cleans up after an entry has returned. `own` are
-    /// processes of the containers themselves; `client_cpu` is this thread's time that is the client's.
-    pub fn settle(mut self, client_cpu: Nanos, own: &'a [i32]) -> Result<Observed, Abort> {
-        self.of = Watched { client_cpu, own, ..self.of };
+    /// The same for what continues to run: once it is calm, since a monitor still cleans up after an entry has returned.
+    /// `client_cpu` is this thread's time that is the client's. `before` are processes of the containers that ran already; `own`
+    /// finds those that run now, which may ask the engine and so comes when nothing is watched any more.
+    pub fn settle(
+        mut self,
+        client_cpu: Nanos,
+        before: Vec<i32>,
+        own: impl FnOnce() -> Vec<i32>,
+    ) -> Result<Observed, Abort> {
+        self.of = Watched { client_cpu, own: before, ..self.of };
         self.observers.iter_mut().rev().try_for_each(|one| one.settle(&self.of))?;
+        self.stop_all();
+        if self.of.own.is_empty() {
+            self.of.own = own();
+        }
         self.found()
     }
 
+    fn stop_all(&mut self) {
+        self.observers.iter_mut().rev().for_each(|one| one.stop(&self.of));
+    }
+
     fn found(mut self) -> Result<Observed, Abort> {
-        self.observers.iter_mut().rev().try_for_each(|one| one.stop(&self.of))?;
         let mut found = Observed::of(Err("it was not counted".to_owned()));
         for one in &mut self.observers {
-            one.facts(&mut found);
+            one.facts(&self.of, &mut found)?;
             found.artefacts.extend(one.artefacts());
         }
         Ok(found)

@@ -106,15 +106,15 @@ impl<'a> Observer<'a> for Planted {
         Ok(())
     }
 
-    fn stop(&mut self, _: &Watched<'a>) -> Result<(), Abort> {
+    fn stop(&mut self, _: &Watched<'a>) {
         self.note("stop");
-        Ok(())
     }
 
-    fn facts(&mut self, found: &mut Observed) {
+    fn facts(&mut self, _: &Watched<'a>, found: &mut Observed) -> Result<(), Abort> {
         self.note("facts");
         found.counters.push((CONTAINERS, 42));
         found.facts.push(("planted", "fact".to_owned()));
+        Ok(())
     }
 
     fn artefacts(&mut self) -> Vec<(Word, Artefact)> {

@@ -105,6 +105,8 @@ pub struct Window<'a> {
     daemons: Vec<i32>,
     /// Whether another one was open when it began.
     joined: bool,
+    /// When it ended, and whether another one was open at any time until then.
+    ended: Option<(Stamp, bool)>,
 }
 
 impl Listener {
@@ -151,7 +153,7 @@ impl Listener {
         }
         let begin = clock::now();
         heard.open.insert(number, begin);
-        Window { listener: self, number, begin, daemons: daemons.to_vec(), joined }
+        Window { listener: self, number, begin, daemons: daemons.to_vec(), joined, ended: None }
     }
 }
 
@@ -172,7 +174,12 @@ impl Heard {
 }
 
 impl Window<'_> {
-    /// Adds up the window until now; it stays open. `own` are processes of the container itself. If this process is the
+    /// Ends the window: what happens from now on is not in it.
+    pub fn end(&mut self) {
+        self.ended = Some((clock::now(), self.overlaps()));
+    }
+
+    /// Adds up the window until its end, or until now. `own` are processes of the container itself. If this process is the
     /// client itself, the client's tree is empty, and the caller adds the CPU time of this thread.
     ///
     /// Costs about 1 µs per 5 switches, after the launch. Living processes are counted until now.
@@ -180,7 +187,7 @@ impl Window<'_> {
     /// # Errors
     /// If any record is missing: no number rather than a wrong one.
     pub fn so_far(&self, client: Client, own: &[i32]) -> Result<LaunchCpu> {
-        let end = clock::now();
+        let end = self.ended.map_or_else(clock::now, |(end, _)| end);
         let mut heard = self.listener.heard();
         heard.take(&self.listener.cpus);
         if let Some((why, at)) = &heard.spoiled
@@ -208,7 +215,8 @@ impl Window<'_> {
 
     /// Whether another window was open at any time while this one was.
     pub fn overlaps(&self) -> bool {
-        self.joined || self.listener.heard().overlapped > self.number
+        let joined = || self.joined || self.listener.heard().overlapped > self.number;
+        self.ended.map_or_else(joined, |(_, overlaps)| overlaps)
     }
 }
 
