@@ -79,6 +79,8 @@ pub const RULES: &[Rule] = &[
     // No other dunnage may run.
     rule("real::containerd::life::a_stopped_or_killed", Load::Alone),
     rule("real::containerd::life::what_others_keep", Load::Alone),
+    // Output of a program that has ended at once, of which `ctr` loses some on a busy machine.
+    rule("real::containerd::life::containerd_is_measured", Load::Alone),
     // One namespace of containerd's.
     rule("real::containerd::", Load::Waits).owning(&["containerd"]),
     // Cgroups with fixed names.
@@ -97,6 +99,7 @@ pub const RULES: &[Rule] = &[
     rule("real::handles::web::a_program", Load::Alone),
     // Their CPU time, which the kernel's rings of events may be too small for on a busy machine.
     rule("real::handles::published::published_ports", Load::Alone),
+    rule("real::handles::watched::containers_that_start", Load::Alone),
     // Rules of the host's firewall.
     rule("real::handles::two_containers_of_podman", Load::Waits).owning(&["firewall"]),
     rule("real::handles::web::a_firewall", Load::Waits).owning(&["firewall"]).sharing(&["ports"]),
