@@ -10,10 +10,12 @@ use dunnage::experiment::{self, Setting};
 use dunnage::image::EXECUTABLE;
 use dunnage::launch::names::{RETURNED, SPAWN};
 use dunnage::measure;
+use dunnage::orders::work::Spin;
 use dunnage::outcome::{Abort, Sample};
-use dunnage::probe::{PROBE, WORK};
+use dunnage::probe::PROBE;
+use dunnage::report::text::in_shell;
 use dunnage::subject::engine::RUN_LABEL;
-use dunnage::subject::{Spec, docker};
+use dunnage::subject::{Entrypoint, Spec, Work, docker};
 use dunnage::sys::spawn::Program;
 use dunnage::units::Nanos;
 use serde_json::Value;
@@ -22,8 +24,8 @@ use crate::bench::Bench;
 use crate::sides::take_turns;
 use crate::table::{Row, Target};
 
-/// How long the program keeps its CPU busy.
-const MILLIS: &str = "300";
+/// What the program does: it keeps its CPU busy for this long.
+const SPIN: Spin = Spin { millis: 300 };
 /// A program that writes 23 MB, on a host with GNU's programs.
 const WRITER: [&str; 3] = ["/usr/bin/seq", "1", "3000000"];
 /// The directories of it and its libraries.
@@ -40,7 +42,11 @@ struct Job<'a> {
 /// that writes.
 pub fn against_hyperfine(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let own = bench.run.place.executable.display().to_string();
-    let spin = |program: &str| [program, PROBE, WORK, "-", "spin", MILLIS].map(str::to_owned).to_vec();
+    let order = Work::new(SPIN, Nanos(0));
+    let spin = |program: &str| {
+        let words = Entrypoint::Work(&order).words(None);
+        [program, PROBE].map(str::to_owned).into_iter().chain(words).collect::<Vec<_>>()
+    };
     let writer = WRITER.map(str::to_owned).to_vec();
     let calm = Job { host: spin(&own), inside: spin(EXECUTABLE), places: &[] };
     let writing = Job { host: writer.clone(), inside: writer, places: &PLACES };
@@ -105,7 +111,8 @@ fn compare(
     value: fn(&Sample) -> Option<f64>,
 ) -> Result<dunnage::stats::Pairs> {
     let mut subject = bench.subject(name)?;
-    let command = if name == "bare" { &job.host } else { &job.inside }.join(" ");
+    let words = if name == "bare" { &job.host } else { &job.inside };
+    let command = in_shell(words);
     let mut setting = Setting(vec![("cmd", experiment::setting::interned(&command)), ("mode", "run")]);
     let mounts: Vec<_> = job.places.iter().map(|place| format!("{place}:{place}:ro")).collect();
     if !mounts.is_empty() {
