@@ -466,7 +466,7 @@ fn servers_count_their_own_cpu_time_and_die_with_their_probe() {
     {
         let order = Trip { receive: Receive::Busy, ..trips(target, Protocol::Udp, [1, 100]) };
         let there = peer.ask(order, Nanos(0)).unwrap().done;
-        assert_eq!((there.count, there.wrong), (100, 0), "{there:?}");
+        assert!(there.count + there.lost == 100 && there.count >= 90 && there.wrong == 0, "{there:?}");
     }
     let connect =
         |target, count| Connect { client: Client::of(target), limit: Limit { count, time: Nanos(0) } };

@@ -39,7 +39,9 @@ fn travelled(pair: &mut Pair<'_>, end: (Path, Service)) -> Way {
         let limit = Limit { count: TRIPS, time: lasts };
         let trip = Trip { client: pair.end(), protocol, size: 1, limit, receive: Receive::Blocking };
         let done = pair.ask(trip, lasts)?.done;
-        assert_eq!((done.wrong, done.count), (0, TRIPS), "{end:?}");
+        // A datagram that is late, as on a busy machine, counts as lost.
+        assert!(done.wrong == 0 && done.count + done.lost == TRIPS, "{end:?}: {done:?}");
+        assert!(done.lost <= if end.1 == Service::Udp { TRIPS / 10 } else { 0 }, "{end:?}: {done:?}");
         Ok(((), 2 * done.count))
     });
     assert!(pair.server_cpu().unwrap() > Nanos(0), "{end:?}");
