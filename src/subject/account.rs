@@ -14,10 +14,10 @@ use crate::sys::accounting::{Image, LaunchCpu, Tree, Window};
 use crate::sys::clock;
 use crate::units::Nanos;
 
+/// How long what is left of a launch may keep running after the last command has returned.
+pub(super) const GOING: Nanos = Nanos::from_millis(20_000);
 /// A launch counts as done once no process that it started has run for this long.
 const STILL: Nanos = Nanos::from_millis(100);
-/// How long the processes of a launch may keep running after the last command has returned.
-const GOING: Nanos = Nanos::from_millis(20_000);
 
 /// Counts CPU time.
 #[derive(Default)]
@@ -62,7 +62,8 @@ impl<'a> Observer<'a> for Account<'a> {
             return Ok(());
         };
         let summed = window.so_far(of.client, &of.own);
-        if let (Ok(all), Some(runtime)) = (&summed, of.runtime)
+        // Without its daemons, an engine's runtime is in no tree.
+        if let (Ok(all), Some(runtime), Ok(_)) = (&summed, of.runtime, of.daemons)
             && !has_run(all, runtime)
         {
             let reason = format!("the runtime `{}` did not run", runtime.display());

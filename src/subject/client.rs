@@ -6,6 +6,7 @@ use std::path::Path;
 
 use dunnage_analysis::names::StampName;
 
+use super::account::GOING;
 use super::treatment::{Expected, Network};
 use super::{Entrypoint, Launch, RunContext};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
@@ -16,8 +17,6 @@ use crate::sys::remains::{Gone, Remains, Tokens};
 use crate::sys::spawn::{self, Ended, Program};
 use crate::units::{Nanos, Stamp};
 
-/// How long the remains of a launch may take to disappear after the command has returned.
-const GOING: Nanos = Nanos::from_millis(20_000);
 /// How many bytes are kept of the standard error of a program that the probe started.
 const LAST_WORDS: usize = 2000;
 /// Bytes of a message: with many distributions it has some hundred thousand.
@@ -102,8 +101,7 @@ pub(super) fn launch(
     };
     let observed = watch.stop((client, client_cpu), call.runtime)?;
     call.expected.check(&message.inside, &run.host)?;
-    let mut treatment = run.treatment(call.expected, &message.inside);
-    treatment.extend(observed.facts.iter().cloned());
+    let treatment = run.treatment(call.expected, &message.inside);
     Ok(Launch {
         spawned: ended.spawned,
         returned: ended.returned,

@@ -29,6 +29,7 @@ use crate::probe::Task;
 use crate::probe::message::Message;
 use crate::resource::journal::Entry;
 use crate::resource::remove_tree;
+use crate::sys::process::{self, Process};
 use crate::sys::{cgroup, clock, place};
 use crate::units::Nanos;
 
@@ -45,7 +46,9 @@ pub struct Container<'a> {
     daemons: Result<Vec<i32>, String>,
     helping: Helping,
     /// Its own, once they are found.
-    processes: Vec<i32>,
+    processes: Vec<Process>,
+    /// Whether it is watched: then the engine is asked for nothing that the user did not ask for.
+    is_watched: bool,
     /// Of this thread, as far as it was its client.
     client_cpu: Nanos,
     machine: &'a dyn Machine,
@@ -83,6 +86,19 @@ impl<'a> Container<'a> {
         let name = run.next_name();
         let directory = run.workspace().join(&name);
         place::make(&directory).or_environment(format_args!("cannot make `{}`", directory.display()))?;
+        let made = Container::in_directory(subject, request, run, (name, &directory, helping));
+        // A container that there is removes its directory itself.
+        made.inspect_err(|_| drop(remove_tree(&directory)))
+    }
+
+    fn in_directory(
+        subject: &'a dyn Subject,
+        request: &ContainerRequest,
+        run: &'a RunContext,
+        (name, directory, helping): (String, &std::path::Path, Helping),
+    ) -> Result<Container<'a>, Abort> {
+        let about = subject.about();
+        let directory = directory.to_owned();
         let mut expected = about.expected.clone();
         // A network that an engine keeps cannot be joined by processes of the host.
         let is_joined = |attachment: &Attachment| {
@@ -123,6 +139,7 @@ impl<'a> Container<'a> {
             daemons: subject.daemons().map(<[i32]>::to_vec).map_err(str::to_owned),
             helping,
             processes: Vec::new(),
+            is_watched: false,
             client_cpu: Nanos(0),
             machine: subject.machine(),
             created: Span::none(),
@@ -135,7 +152,10 @@ impl<'a> Container<'a> {
     }
 
     fn carry_out<T>(&mut self, verb: impl FnOnce(&mut dyn Verbs) -> Result<T, Abort>) -> Result<T, Abort> {
+        let before = self.verbs.is_its_own_client().then(clock::thread_cpu);
         let done = verb(self.verbs.as_mut());
+        let used = before.map_or(0, |before| clock::thread_cpu().0 - before.0);
+        self.client_cpu = Nanos(self.client_cpu.0 + used);
         self.cut_short |= done.as_ref().is_err_and(is_cut_short);
         done
     }
@@ -163,7 +183,7 @@ impl<'a> Container<'a> {
     /// Checks, outside every measured interval, that its own limits are in force for its first process.
     fn check_limits(&mut self, first: Option<i32>) -> Result<(), Failure> {
         // A scripted container has no cgroup.
-        if self.limits == Limits::default() || self.verbs.own_account().is_some() {
+        if self.limits == Limits::default() || self.verbs.own_account().is_some() || self.is_watched {
             return Ok(());
         }
         let first = first.map_or_else(|| self.first_process(), Ok)?;
@@ -179,8 +199,10 @@ impl<'a> Container<'a> {
     /// needs of the host must have been requested when the container was made.
     pub fn exec<'b>(&mut self, order: impl Into<Entrypoint<'b>>) -> Result<Entered, Abort> {
         let order = order.into();
+        let before = self.client_cpu;
         let entered = self.carry_out(|verbs| verbs.exec(order))?;
-        self.client_cpu = self.client_cpu + entered.client_cpu;
+        // Without what reads the message.
+        self.client_cpu = before + entered.client_cpu;
         self.expected.check(&entered.message.inside, &self.run.host)?;
         Ok(entered)
     }
@@ -196,16 +218,21 @@ impl<'a> Container<'a> {
             return Ok((done, Observed::of(Ok(after - before))));
         }
         self.find_processes();
-        let running = self.processes.clone();
+        let running = self.own_processes();
         let daemons = self.daemons.clone();
         let watch = self.run.watch(daemons.as_deref().map_err(String::as_str))?;
         let before = self.client_cpu;
-        let done = verbs(self)?;
-        let used = Nanos(self.client_cpu.0 - before.0);
+        self.is_watched = true;
+        let done = verbs(self);
+        self.is_watched = false;
+        let (done, used) = (done?, Nanos(self.client_cpu.0 - before.0));
         let observed = watch.settle(used, running, || {
             self.find_processes();
-            self.processes.clone()
+            self.own_processes()
         })?;
+        if self.service.is_none() {
+            self.check_limits(None)?;
+        }
         Ok((done, observed))
     }
 
@@ -240,8 +267,14 @@ impl<'a> Container<'a> {
         {
             let found = self.helping.find(self.daemons.as_deref().unwrap_or_default(), &[first]);
             let its = found.into_iter().filter(|one| one.container.is_some());
-            self.processes = std::iter::once(first).chain(its.map(|one| one.process.pid)).collect();
+            self.processes = process::read(first).into_iter().chain(its.map(|one| one.process)).collect();
         }
+    }
+
+    /// The ids of those that are still there: another process may have the id of one that has ended.
+    fn own_processes(&self) -> Vec<i32> {
+        let is_there = |one: &&Process| process::read(one.pid).is_some_and(|now| now.is_same(one));
+        self.processes.iter().filter(is_there).map(|one| one.pid).collect()
     }
 
     /// Waits until its program has said that it is ready, and checks its treatment. Later calls return the

@@ -153,6 +153,10 @@ pub trait Verbs: Send {
         let _ = limits;
         Err(no_verb("update"))
     }
+    /// Whether the thread that calls a verb is the client itself, and starts no command.
+    fn is_its_own_client(&self) -> bool {
+        false
+    }
     /// CPU time that it has used so far, where that is not the machine's.
     fn own_account(&self) -> Option<Cpu> {
         None
@@ -283,7 +287,16 @@ impl Draft<'_> {
         let mut span = None;
         let attempts = [("SIGTERM", seconds(grace)), ("SIGKILL", self.run.allowed)];
         for (signal, allowed) in attempts.into_iter().filter(|(_, allowed)| *allowed > Nanos(0)) {
-            let sent = self.carry_out(client, &kill(signal))?;
+            let sent = match (self.carry_out(client, &kill(signal)), span) {
+                // It may have ended right before.
+                (Err(_), Some(span))
+                    if self.run.interrupts.await_end(Some(&first.process), Nanos(0))
+                        == signals::Awaited::Ended =>
+                {
+                    return Ok(Span { ended: clock::now(), ..span });
+                }
+                (sent, _) => sent?,
+            };
             let span = *span.get_or_insert(sent);
             match self.run.interrupts.await_end(Some(&first.process), allowed) {
                 signals::Awaited::Ended => return Ok(Span { ended: clock::now(), ..span }),

@@ -64,8 +64,11 @@ impl Helping {
 
     /// Whether a helper may run as this user: those of other users only have the name. Helpers of root become users of the system.
     fn is_by(&self, user: u32) -> bool {
-        const ORDINARY: std::ops::Range<u32> = 1000..65_534;
-        !ORDINARY.contains(&user) || Some(user) == self.user || user == rustix::process::geteuid().as_raw()
+        const NOBODY: u32 = 65_534;
+        user < 1000
+            || user == NOBODY
+            || Some(user) == self.user
+            || user == rustix::process::geteuid().as_raw()
     }
 
     /// The declared helpers that may be on the way of packets or names.
@@ -141,8 +144,10 @@ impl Helping {
             let own = (table.cgroups)(one.pid);
             let at =
                 named.iter().position(|(token, of_first)| own.contains(token.as_str()) && own != *of_first);
+            // Any user may have cgroups, and name them after a container.
             if let Some(at) = at
                 && !own_line.contains(&one.pid)
+                && (table.user)(one.pid).is_some_and(|user| self.is_by(user))
             {
                 found.entry(one.pid).or_insert_with(|| (by(one, By::Cgroup), Some(at)));
             }
@@ -188,13 +193,14 @@ impl Table<'_> {
     }
 }
 
-/// What names a container in the paths of its cgroups: an engine's id, or the name that dunnage gave it.
-fn token(cgroups: &str) -> Option<&str> {
+/// What names a container in the paths of its cgroups: an engine's id, or the name that dunnage gave it. The last one: this process
+/// may be in a container or in a unit of such a name itself.
+pub(super) fn token(cgroups: &str) -> Option<&str> {
     let is_of_a_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let words = || cgroups.split(|c: char| !is_of_a_word(c));
     let id = |word: &&str| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let ids = || cgroups.split(|c: char| !c.is_ascii_hexdigit());
-    ids().find(id).or_else(|| words().find(|word| word.starts_with("dunnage-")))
+    ids().rfind(id).or_else(|| words().rfind(|word| word.starts_with("dunnage-")))
 }
 
 #[cfg(test)]
@@ -306,5 +312,9 @@ mod tests {
         assert_eq!(token(&format!("0::/machine.slice/libpod-{ID}.scope/container")), Some(ID));
         assert_eq!(token("4:memory:/dunnage/dunnage-ab12-7\n0::/\n"), Some("dunnage-ab12-7"));
         assert_eq!(token("0::/user.slice\n"), None);
+        let outer = ID.replace('0', "1");
+        assert_eq!(token(&format!("4:memory:/docker/{outer}/docker/{ID}\n")), Some(ID));
+        let unit = "4:memory:/system.slice/dunnage-nightly.service/dunnage/dunnage-ab12-7\n";
+        assert_eq!(token(unit), Some("dunnage-ab12-7"));
     }
 }

@@ -78,6 +78,8 @@ impl Observed {
 pub struct Watch<'a> {
     of: Watched<'a>,
     observers: Vec<Box<dyn Observer<'a> + 'a>>,
+    /// Whether they have not been stopped.
+    is_open: bool,
 }
 
 impl<'a> Watch<'a> {
@@ -90,9 +92,10 @@ impl<'a> Watch<'a> {
         let (client, client_cpu) = (Client::Children(thread()), Nanos(0));
         let of =
             Watched { listener, interrupts, daemons, runtime: None, client, client_cpu, own: Vec::new() };
-        let mut observers: Vec<_> = observers.iter().map(|make| make(&of)).collect();
-        observers.iter_mut().try_for_each(|one| one.arm(&of))?;
-        Ok(Watch { of, observers })
+        let observers = observers.iter().map(|make| make(&of)).collect();
+        let mut watch = Watch { of, observers, is_open: true };
+        watch.observers.iter_mut().try_for_each(|one| one.arm(&watch.of))?;
+        Ok(watch)
     }
 
     /// Stops the observers of a launch of which nothing is left.
@@ -102,7 +105,7 @@ impl<'a> Watch<'a> {
         runtime: Option<&'a Path>,
     ) -> Result<Observed, Abort> {
         self.stop_all();
-        self.of = Watched { client, client_cpu, runtime, ..self.of };
+        (self.of.client, self.of.client_cpu, self.of.runtime) = (client, client_cpu, runtime);
         self.found()
     }
 
@@ -115,7 +118,7 @@ impl<'a> Watch<'a> {
         before: Vec<i32>,
         own: impl FnOnce() -> Vec<i32>,
     ) -> Result<Observed, Abort> {
-        self.of = Watched { client_cpu, own: before, ..self.of };
+        (self.of.client_cpu, self.of.own) = (client_cpu, before);
         self.observers.iter_mut().rev().try_for_each(|one| one.settle(&self.of))?;
         self.stop_all();
         if self.of.own.is_empty() {
@@ -125,7 +128,9 @@ impl<'a> Watch<'a> {
     }
 
     fn stop_all(&mut self) {
-        self.observers.iter_mut().rev().for_each(|one| one.stop(&self.of));
+        if std::mem::take(&mut self.is_open) {
+            self.observers.iter_mut().rev().for_each(|one| one.stop(&self.of));
+        }
     }
 
     fn found(mut self) -> Result<Observed, Abort> {
@@ -135,5 +140,12 @@ impl<'a> Watch<'a> {
             found.artefacts.extend(one.artefacts());
         }
         Ok(found)
+    }
+}
+
+/// After an error too: what an observer has started ends.
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.stop_all();
     }
 }

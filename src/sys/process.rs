@@ -236,7 +236,7 @@ pub(crate) fn now() -> u64 {
 
 impl Process {
     /// Whether this is the same process, since an id may have been reused.
-    fn is_same(&self, other: &Process) -> bool {
+    pub fn is_same(&self, other: &Process) -> bool {
         (self.pid, self.start_ticks) == (other.pid, other.start_ticks)
     }
 

@@ -41,7 +41,8 @@ fn exchange(experiment: &str) -> &'static Exchange {
     match experiment {
         network::latency::NAME => &latency::EXCHANGE,
         network::throughput::NAME => &throughput::EXCHANGE,
-        _ => &http::EXCHANGE,
+        network::http::NAME => &http::EXCHANGE,
+        other => unreachable!("`{other}` has no servers"),
     }
 }
 

@@ -31,7 +31,7 @@ pub fn vocabulary() -> String {
 }
 
 /// Words that the program writes, other than the declared names of what samples hold.
-const SAID: &str = "all architecture as backend bare blocks boot_time burst chowned client connects daemon data driver engine \
+const SAID: &str = "all as backend bare blocks burst chowned client connects daemon data driver engine \
     environment equalised execute floor graph idmapped installed json kernel kernel_command_line laid launch \
     lifecycle log maker manager measured mnt monitor namespace none one ordinary own pack pieces pilot pinned plan \
     port ports private published rootless samples server snapshotter socket step storage uid unknown unpacked uptime \

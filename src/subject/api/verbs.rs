@@ -102,6 +102,10 @@ fn visit(
 }
 
 impl Verbs for OfApi<'_> {
+    fn is_its_own_client(&self) -> bool {
+        true
+    }
+
     fn create(&mut self) -> Result<Span, Abort> {
         let entrypoint = self.draft.entrypoint();
         let asked = self.api.config(self.draft.run, entrypoint);

@@ -68,7 +68,9 @@ impl Verbs for OfEngine<'_> {
 
     fn logs(&mut self) -> Result<Said, Abort> {
         let Draft { run, name, .. } = &self.draft;
-        let ended = self.draft.ended(run.allowed, &self.engine.client, &["logs", name])?;
+        // Both engines have the option; podman 5 warns of a machine with cgroup v1 at every command.
+        let words = ["--log-level", "error", "logs", name];
+        let ended = self.draft.ended(run.allowed, &self.engine.client, &words)?;
         Ok(Said::of(&ended, &[&ended.stdout, &ended.stderr]))
     }
 

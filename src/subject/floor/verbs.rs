@@ -65,6 +65,10 @@ impl<'a> OfFloor<'a> {
 }
 
 impl Verbs for OfFloor<'_> {
+    fn is_its_own_client(&self) -> bool {
+        true
+    }
+
     fn create(&mut self) -> Result<Span, Abort> {
         let made = self.prepared.make(&self.draft.name);
         let made = self.made.insert(made.map_err(|failed| cannot_make(failed, FailureClass::Environment))?);

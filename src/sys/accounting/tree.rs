@@ -132,13 +132,19 @@ impl World {
         }
     }
 
-    /// The oldest ancestor of a process that no root has started, or itself; none if it descends from one of these clients.
-    fn top_of(&self, mut index: usize, clients: &HashSet<usize>, roots: &HashSet<usize>) -> Option<usize> {
+    /// The oldest ancestor of a process that neither a root nor the launcher has started, or itself; none if it descends from one
+    /// of these clients.
+    fn top_of(
+        &self,
+        mut index: usize,
+        clients: &HashSet<usize>,
+        (roots, launcher): (&HashSet<usize>, Option<usize>),
+    ) -> Option<usize> {
         while let Some(parent) = self.processes[index].parent {
             if clients.contains(&index) {
                 return None;
             }
-            if roots.contains(&parent) {
+            if roots.contains(&parent) || Some(parent) == launcher {
                 return (!clients.contains(&parent)).then_some(index);
             }
             index = parent;
@@ -216,7 +222,8 @@ pub fn sum(events: &mut Vec<Event>, begin: Stamp, end: Stamp, roots: Roots<'_>) 
     }
     // One that never ran in the window has no time in it.
     let own = roots.own.iter().filter_map(|pid| world.by_pid.get(pid).copied());
-    let own = own.filter_map(|index| world.top_of(index, &clients, &(&daemons | &clients))).collect();
+    let (roots, launcher) = (&daemons | &clients, world.by_pid.get(&roots.launcher).copied());
+    let own = own.filter_map(|index| world.top_of(index, &clients, (&roots, launcher))).collect();
     Ok(gather(world, &clients, &own, &daemons))
 }
 
