@@ -5,9 +5,9 @@ pub mod command;
 pub mod cpu;
 pub mod exec;
 pub mod lifecycle;
+mod memory;
 mod network;
 pub mod primitives;
-mod ramp;
 mod scripted;
 pub mod start;
 pub mod storage;
@@ -72,8 +72,8 @@ static ALL: [(&str, Begin); 18] = [
     (experiment::storage::disk::NAME, |visited| each(visited, storage::disk::measure)),
     (experiment::storage::layers::NAME, |visited| each(visited, storage::layers::measure)),
     (experiment::storage::owners::NAME, |visited| each(visited, storage::owners::measure)),
+    (experiment::memory::NAME, |visited| each(visited, memory::measure)),
     ("scripted", |visited| each(visited, scripted::measure)),
-    (experiment::ramp::NAME, ramp::begin),
 ];
 
 /// Takes one sample of a subject. Nothing that the subject makes is left when this returns, also after an error.
@@ -191,6 +191,7 @@ fn add_observed(sample: &mut Sample, observed: &Observed) {
         Err(why) => sample.lacks(&["client_cpu", "engine_cpu"], why),
     }
     sample.extend(observed.counters.iter().copied());
+    sample.treatment.extend(observed.facts.iter().map(|(name, fact)| ((*name).into(), fact.clone())));
     sample.artefacts.extend(observed.artefacts.iter().cloned());
 }
 

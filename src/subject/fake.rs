@@ -2,6 +2,7 @@
 //! pipeline exactly and without a clock. Hidden from users.
 
 mod files;
+mod memory;
 mod network;
 mod work;
 
@@ -23,6 +24,7 @@ use super::spec::parse_duration;
 use super::storage::{Behind, Class};
 use super::treatment::Expected;
 use super::way::Way;
+use super::weight::Weight;
 use super::{
     Access, ContainerRequest, Cpu, Description, Entrypoint, Facts, Kind, Launch, Need, Observed, Place, Port,
     RunContext, Spec, Subject, Unavailable, kinds,
@@ -449,6 +451,11 @@ impl Machine for Fake {
 
     fn device(&self, _: Number) -> Option<Counters> {
         Some(self.script().device)
+    }
+
+    fn weight(&self, _: &RunContext, containers: i64) -> Option<Weight> {
+        let noise = self.script().rng.as_mut().map_or(0.0, |rng| self.noise * rng.standard_normal());
+        Some(memory::weight(self.time, noise, containers))
     }
 
     fn addresses(&self, _: Result<i32, Failure>) -> Result<Vec<IpAddr>, Failure> {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::owners::Owners;
 use super::storage::{self, Behind};
 use super::way::Way;
+use super::weight::Weight;
 use super::{Path as NetworkPath, RunContext, addresses};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::resource::address::address;
@@ -95,6 +96,11 @@ pub trait Machine: Sync {
     fn address(&self, run: &RunContext) -> Result<(Ipv4Addr, Option<Held<Ipv4Addr>>), Abort> {
         let held = address(&run.owner)?;
         Ok((*held, Some(held)))
+    }
+
+    /// What so many containers weigh, where that is known without reading it.
+    fn weight(&self, _: &RunContext, _: i64) -> Option<Weight> {
+        None
     }
 
     /// Which way packets go on a path, where that is known without looking.

@@ -41,6 +41,8 @@ pub mod survey;
 pub mod treatment;
 pub(crate) mod unavailable;
 pub mod way;
+pub mod weighing;
+pub mod weight;
 pub mod work;
 
 pub use crate::record::ComponentFacts as Component;

@@ -29,6 +29,7 @@ pub mod interface;
 pub mod limits;
 pub mod link;
 pub(crate) mod loop_device;
+pub mod memory;
 pub(crate) mod network;
 pub(crate) mod own_address;
 pub mod own_time;

@@ -4,7 +4,7 @@
 use std::process::Child;
 use std::sync::{Barrier, Mutex};
 
-use ::dunnage::experiment::ramp::names::CONTAINERS;
+use ::dunnage::experiment::memory::names::UNREAD;
 use ::dunnage::outcome::{Artefact, Word};
 use ::dunnage::subject::Cpu;
 use ::dunnage::subject::helpers::By;
@@ -112,7 +112,7 @@ impl<'a> Observer<'a> for Planted {
 
     fn facts(&mut self, _: &Watched<'a>, found: &mut Observed) -> Result<(), Abort> {
         self.note("facts");
-        found.counters.push((CONTAINERS, 42));
+        found.counters.push((UNREAD, 42));
         found.facts.push(("planted", "fact".to_owned()));
         Ok(())
     }
@@ -136,9 +136,9 @@ fn an_observer_is_armed_before_a_launch_and_stopped_after_it() {
     assert_eq!(names, ["arm", "stop", "facts", "artefacts"]);
     assert!(moments[0].1 <= launch.spawned && launch.gone <= moments[1].1, "{moments:?}");
     let observed = &launch.observed;
-    assert_eq!(observed.counters, [(CONTAINERS, 42)]);
+    assert_eq!(observed.counters, [(UNREAD, 42)]);
     assert_eq!(observed.artefacts, [("planted".into(), Artefact::Bytes(b"file".to_vec()))]);
-    assert!(launch.treatment.contains(&("planted", "fact".to_owned())), "{:?}", launch.treatment);
+    assert_eq!(observed.facts, [("planted", "fact".to_owned())]);
     ends(&dunnage, subject, run);
 }
 

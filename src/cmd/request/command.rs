@@ -7,7 +7,7 @@ use crate::exit::usage;
 use crate::experiment::command::ready::EXIT;
 use crate::experiment::command::{NAME, line};
 use crate::experiment::network::http;
-use crate::experiment::service;
+use crate::experiment::{memory, service};
 use crate::plan::{self, Chosen};
 use crate::plan_file::Typed;
 use crate::variables::{self, Variables};
@@ -34,7 +34,8 @@ pub fn services(experiments: &mut [&'static str], options: &CommandOptions) -> R
 pub fn settings(options: &CommandOptions, experiments: &[&'static str]) -> Result<Vec<Typed>> {
     let mut pairs = Vec::new();
     let takes = |name: &str| experiments.contains(&name);
-    let (runs, serves) = (takes(NAME) || takes(service::NAME), takes(http::NAME));
+    let runs = takes(NAME) || takes(service::NAME) || takes(memory::NAME);
+    let serves = takes(http::NAME) || takes(memory::NAME);
     let mut add = |key: &str, value: &str| pairs.push(format!("{key}={value}"));
     if serves && !runs && options.port.is_none() && options.cmd.is_some() {
         return Err(usage(

@@ -7,7 +7,8 @@ use super::words::{Kind, Words};
 /// A fact found inside: names of interfaces, the executed program, its output.
 pub fn fact(name: &str, fact: &str, words: &mut Words) -> String {
     match name {
-        "said" => words.given(Kind::Said, "said", fact),
+        // What programs said, and names of processes of others.
+        "said" | "ended" | "grown" => words.given(Kind::Said, name, fact),
         "interfaces" => interfaces(fact, words),
         "mtu" | "offloads" => {
             let cleaned = |one: &str| match one.split_once(' ') {

@@ -9,11 +9,10 @@ pub mod cpu;
 pub mod exec;
 pub mod fixed_work;
 pub mod lifecycle;
+pub mod memory;
 pub mod network;
 pub mod primitives;
 pub mod question;
-pub mod ramp;
-mod rounds;
 pub mod scripted;
 pub mod service;
 pub mod setting;
@@ -21,6 +20,7 @@ pub mod start;
 pub mod storage;
 pub mod syscall;
 pub mod throttle;
+mod variation;
 
 use serde::de::{Deserialize, Deserializer, Error};
 
@@ -28,8 +28,8 @@ pub use question::{
     Compared, Concern, Event, Experiment, Metric, MetricFacts, QUIET, Replicates, Scope, Shown, Weight,
     chosen_settings, parse_setting, settings_of,
 };
-pub use rounds::{Variation, Varied, Visit};
 pub use setting::{Controlled, Setting, SettingKey, settings};
+pub use variation::{Variation, Varied};
 
 /// All experiments that users see.
 pub static ALL: &[&Experiment] = &[
@@ -49,10 +49,11 @@ pub static ALL: &[&Experiment] = &[
     &storage::disk::DISK,
     &storage::layers::LAYERS,
     &storage::owners::OWNERS,
+    &memory::MEMORY,
 ];
 
 /// For tests of the whole program only: found by name, and on no list.
-pub static HIDDEN: &[&Experiment] = &[&scripted::SCRIPTED, &ramp::RAMP];
+pub static HIDDEN: &[&Experiment] = &[&scripted::SCRIPTED];
 
 /// What a run measures if it names no experiment: the main job.
 pub static MAIN: &[&str] = &["start", "primitives"];
@@ -90,13 +91,13 @@ pub fn names() -> Vec<&'static str> {
         network::names::ALL,
         network::latency::names::ALL,
         network::throughput::names::ALL,
-        ramp::names::ALL,
         network::http::names::ALL,
         network::dns::names::ALL,
         storage::names::ALL,
         storage::disk::names::ALL,
         storage::layers::names::ALL,
         storage::owners::names::ALL,
+        memory::names::ALL,
         scripted::names::ALL,
     ];
     let derived = fixed_work::recorded().into_iter().chain(syscall::recorded()).chain(cpu::recorded());

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::rounds::{Variation, Visit};
 use super::setting::{Controlled, Setting, SettingKey, extended, pairs_in, settings};
+use super::variation::Variation;
 use crate::launch::names::{FIRST, MAIN, READY};
 use crate::names::{Counter, Series, Spread, StampName};
 use crate::outcome::Sample;
 use crate::stats::{Margin, tail};
-use crate::subject::Need;
+use crate::subject::{Layer, Need};
 use crate::units::{Better, Nanos, Unit};
 
 /// How long the machine rests before an idle launch, an idle entry, or the creation of a container.
@@ -303,8 +303,8 @@ pub struct Experiment {
     pub maps: &'static [&'static str],
     /// Whether these values of its keys can be combined.
     pub has: fn(&Setting) -> bool,
-    /// In which settings twins take part: the noise of a sample that takes long can be shown by one of them.
-    pub twins: fn(&Setting) -> bool,
+    /// In which settings twins of subjects of which layer take part: the noise of a sample that takes long can be shown by one of them.
+    pub twins: fn(&Setting, Layer) -> bool,
     /// Why a setting that the user chose cannot be measured anywhere, and which value to change; none if it
     /// can.
     pub refuses: fn(&Setting) -> Option<String>,
@@ -313,8 +313,8 @@ pub struct Experiment {
     /// The setting to subtract, round by round and subject by subject: the difference is the price. None
     /// where the value itself is the price, or nothing is priced.
     pub reference: fn(&Setting) -> Option<Setting>,
-    /// What its samples of a subject share in each round.
-    pub visit: Visit,
+    /// The word of the containers that its samples of a subject share in each round, with all experiments that have the same.
+    pub shares: Option<&'static str>,
     /// The time of one sample, given the time of one launch of the subject from the command until nothing is
     /// left; without a container that is shared.
     pub cost: fn(&Setting, Nanos) -> Nanos,
@@ -364,11 +364,11 @@ impl Experiment {
             replicates: &[],
             maps: &[],
             has: |_| true,
-            twins: |_| true,
+            twins: |_, _| true,
             refuses: |_| None,
             quick_values: |key| key.values.get(..1).unwrap_or_default(),
             reference: |_| None,
-            visit: Visit::Alone,
+            shares: None,
             cost: |_, launch| launch,
             class: |_, _, _, _| None,
             computes: false,

@@ -351,7 +351,7 @@ fn cells(experiment: &Experiment, settings: &[Setting], subjects: &[Entry]) -> V
     let all = settings.iter().flat_map(|setting| members.iter().map(move |&subject| (setting, subject)));
     let has = |(setting, subject): &(&Setting, usize)| {
         let entry = &subjects[*subject];
-        (entry.twin_of.is_none() || (experiment.twins)(setting))
+        (entry.twin_of.is_none() || (experiment.twins)(setting, entry.layer))
             && experiment.required(setting).all(|(.., need)| entry.offers.contains(&need))
     };
     all.filter(has)

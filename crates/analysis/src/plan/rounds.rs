@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::{Cell, Entry, Plan, Rounds, SPARE_ROUNDS, Verdicts};
-use crate::experiment::{self, Visit};
+use crate::experiment;
 use crate::stats::{Alpha, Rng, min_rounds};
 use crate::units::Nanos;
 
@@ -83,11 +83,7 @@ impl Plan {
         // A container that stays takes about as long as two launches.
         let shared = |group: &Vec<usize>| {
             let launch = self.entry(group[0]).launch;
-            if let Visit::Shuffled(_) = self.cells[group[0]].asks().visit {
-                launch + launch
-            } else {
-                Nanos(0)
-            }
+            if self.cells[group[0]].asks().shares.is_some() { launch + launch } else { Nanos(0) }
         };
         let containers: Nanos = self.groups(&cells).iter().map(shared).sum();
         containers + cells.iter().map(|cell| cost(&self.cells[*cell])).sum()
@@ -96,8 +92,8 @@ impl Plan {
     /// Whether these cells share a container in a round.
     pub fn share(&self, one: usize, other: usize) -> bool {
         let [one, other] = [one, other].map(|cell| &self.cells[cell]);
-        let group = one.asks().visit.group();
-        group.is_some() && group == other.asks().visit.group() && one.subject == other.subject
+        let group = one.asks().shares;
+        group.is_some() && group == other.asks().shares && one.subject == other.subject
     }
 
     /// The cells, those that share a container together.
@@ -113,19 +109,14 @@ impl Plan {
     }
 
     /// The order of the cells in a round, warm-ups counted from 0 before the others. Those that share a
-    /// container follow each other, some in a fixed order. Every other order is equally likely, and the same seed gives the same
-    /// order.
+    /// container follow each other. Every such order is equally likely, and the same seed gives the same order.
     pub fn order(&self, round: usize) -> Vec<usize> {
         let visited: Vec<_> =
             (0..self.cells.len()).filter(|&cell| self.visits(self.cells[cell].experiment, round)).collect();
         let mut rng = Rng::for_stream(self.seed, round as u64);
         let mut groups = self.groups(&visited);
         rng.shuffle(&mut groups);
-        for group in &mut groups {
-            if !matches!(self.cells[group[0]].asks().visit, Visit::InOrder(_)) {
-                rng.shuffle(group);
-            }
-        }
+        groups.iter_mut().for_each(|group| rng.shuffle(group));
         groups.concat()
     }
 }

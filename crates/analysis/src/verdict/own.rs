@@ -5,13 +5,15 @@ use super::price::Sum;
 use super::suspect::{self, Suspect};
 use super::table::ExperimentTable;
 use super::view::View;
-use crate::experiment::{command, cpu, network, primitives, service, start, storage, syscall, throttle};
+use crate::experiment::{
+    command, cpu, memory, network, primitives, service, start, storage, syscall, throttle,
+};
 
 /// Makes the tables of an experiment.
 type Tables = fn(&View<'_>) -> Vec<ExperimentTable>;
 
 /// The tables of each experiment that has any.
-static TABLES: [(&str, Tables); 14] = [
+static TABLES: [(&str, Tables); 15] = [
     ("start", |view| {
         let cold = command::tables::cold(view, "start", "returned");
         cold.into_iter().chain(start::ports::tables(view)).collect()
@@ -29,6 +31,7 @@ static TABLES: [(&str, Tables); 14] = [
     (storage::disk::NAME, storage::disk::tables::all),
     (storage::layers::NAME, storage::layers::tables::all),
     (storage::owners::NAME, storage::owners::tables::all),
+    (memory::NAME, memory::tables::all),
 ];
 
 /// The rules for suspects of single experiments.

@@ -145,8 +145,7 @@ fn unlike(run: &Recorded, cell: usize, against: usize) -> &'static str {
         ),
     ];
     // A network namespace makes nothing faster where no packets are measured.
-    let is_about =
-        |name: Fact| name != NETWORK || run.plan.cells[cell].asks().visit.group() == Some(network::NAME);
+    let is_about = |name: Fact| name != NETWORK || run.plan.cells[cell].asks().shares == Some(network::NAME);
     let differs = |name: Fact| run.facts(cell, name).next() != run.facts(against, name).next();
     facts.iter().find(|(name, _)| is_about(*name) && differs(*name)).map_or("", |(_, told)| told)
 }

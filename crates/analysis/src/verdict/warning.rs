@@ -7,7 +7,6 @@ use serde::Serialize;
 use super::columns::{by_cell, resolution};
 use super::{CellSummary, Columns, Spikes};
 use crate::distinct;
-use crate::experiment::Visit;
 use crate::experiment::command::SHARED_CGROUP;
 use crate::plan::{Layer, Plan};
 use crate::record::{Cause, Order, Recorded};
@@ -260,7 +259,7 @@ fn of_values(
         .filter_map(|&round| {
             let before = run.series[cell].predecessors[complete[round]];
             let group = match before {
-                _ if planned.asks().visit == Visit::Alone => run.plan.entry(before?).spec.name.as_str(),
+                _ if planned.asks().shares.is_none() => run.plan.entry(before?).spec.name.as_str(),
                 Some(before) if run.plan.share(before, cell) => "another measurement in its container",
                 _ => "the start of its container",
             };

@@ -10,8 +10,8 @@
 use super::{AROUND, CONTROLS, PATH, REQUIRES, USUAL, inside, is_time, time};
 use crate::experiment::command::{CMD, GIVEN, Wanted};
 use crate::experiment::question::{Event, Experiment, Metric, Scope, nanos};
-use crate::experiment::rounds::{Variation, Varied, Visit};
 use crate::experiment::setting::{Setting, SettingKey, fits};
+use crate::experiment::variation::{Variation, Varied};
 use crate::names::{Counter, names};
 use crate::outcome::Sample;
 use crate::stats::Margin;
@@ -284,10 +284,27 @@ pub fn fitting(reached: f64, lasts: Nanos) -> (String, String) {
     (format!("{}/{connections}", usual.threads), rate.to_string())
 }
 
-static GUARDED: [SettingKey; 11] = [
+/// What says which program of the user's serves.
+pub(in crate::experiment) const SERVES: [SettingKey; 3] = [
     SettingKey { name: SERVE, ..CMD }.meaning(
         "the command of a web service that takes the place of dunnage's, split into words as a shell does it (`--cmd` with `--port`)",
     ),
+    SettingKey::of("port", &[])
+        .or(|value| fits(value.parse::<u16>().is_ok_and(|port| port > 0), "a port from 1 to 65535"))
+        .meaning("the port where the command listens inside, at all addresses"),
+    SettingKey::of("request", &[])
+        .or(|value| {
+            let is_path = value.starts_with('/') && value.bytes().all(|byte| byte.is_ascii_graphic());
+            fits(is_path, "a path that begins with /")
+        })
+        .meaning("the path that the command is asked for, `/` by default; its answers must have status 200"),
+];
+
+static GUARDED: [SettingKey; 11] = [
+    {
+        let [serve, ..] = SERVES;
+        serve
+    },
     {
         let [shell, ..] = GIVEN;
         shell
@@ -304,15 +321,14 @@ static GUARDED: [SettingKey; 11] = [
         let [_, _, _, mount, ..] = GIVEN;
         mount
     },
-    SettingKey::of("port", &[])
-        .or(|value| fits(value.parse::<u16>().is_ok_and(|port| port > 0), "a port from 1 to 65535"))
-        .meaning("the port where the command listens inside, at all addresses"),
-    SettingKey::of("request", &[])
-        .or(|value| {
-            let is_path = value.starts_with('/') && value.bytes().all(|byte| byte.is_ascii_graphic());
-            fits(is_path, "a path that begins with /")
-        })
-        .meaning("the path that the command is asked for, `/` by default; its answers must have status 200"),
+    {
+        let [_, port, _] = SERVES;
+        port
+    },
+    {
+        let [.., request] = SERVES;
+        request
+    },
     SettingKey::of("warm", &[])
         .or(is_time)
         .meaning("how long the command is loaded after its start before anything counts, at least; `8s` by default"),
@@ -341,7 +357,7 @@ pub static HTTP: Experiment = Experiment {
     quick_values: |key| if key.name == "time" { &[QUICK] } else { key.values },
     reference: inside,
     controls: &CONTROLS,
-    visit: Visit::Shuffled(super::NAME),
+    shares: Some(super::NAME),
     // Four loads and the warm-up; with a program of the user's two, after it was loaded once on a few paths and on each.
     cost: |setting, _| {
         let loads = match setting.get(SERVE) {

@@ -7,8 +7,8 @@
 
 use super::{AROUND, CONTROLS, PATH, REQUIRES, for_each, inside, is_time, time};
 use crate::experiment::question::{Event, Experiment, Metric, Scope, nanos};
-use crate::experiment::rounds::{Variation, Varied, Visit};
 use crate::experiment::setting::{Setting, SettingKey, fits};
+use crate::experiment::variation::{Variation, Varied};
 use crate::names::{Spread, names};
 use crate::outcome::Sample;
 use crate::stats::Margin;
@@ -124,7 +124,7 @@ pub static NET_LATENCY: Experiment = Experiment {
     quick_values: |key| if key.name == "time" { &[QUICK] } else { key.values },
     reference: inside,
     controls: &CONTROLS,
-    visit: Visit::Shuffled(super::NAME),
+    shares: Some(super::NAME),
     cost: |setting, _| AROUND + Nanos(time(setting).0 * (CONNECTING + 1) / CONNECTING),
     ..Experiment::of(NAME, "what does a network path add to a round trip?", Need::Network, &METRICS)
 };

@@ -6,8 +6,8 @@
 
 use super::{AROUND, PATH, REQUIRES, inside};
 use crate::experiment::question::{Event, Experiment, Metric, Scope, nanos};
-use crate::experiment::rounds::{Variation, Varied, Visit};
 use crate::experiment::setting::{Setting, SettingKey, fits};
+use crate::experiment::variation::{Variation, Varied};
 use crate::names::{Counter, names};
 use crate::outcome::Sample;
 use crate::stats::Margin;
@@ -108,7 +108,7 @@ pub static NET_THROUGHPUT: Experiment = Experiment {
     maps: &["up"],
     quick_values: |key| if key.name == "bytes" { &[QUICK] } else { key.values },
     reference: inside,
-    visit: Visit::Shuffled(super::NAME),
+    shares: Some(super::NAME),
     // At about two gigabytes a second each way.
     cost: |setting, _| AROUND + Nanos(bytes(setting) as i64),
     ..Experiment::of(NAME, "what does a network path add to bulk transfer?", Need::Network, &METRICS)

@@ -5,8 +5,8 @@ pub mod ports;
 pub mod suspects;
 
 use super::question::{Concern, Experiment, Metric, QUIET, probe_work};
-use super::rounds::{Variation, Varied};
 use super::setting::{Setting, SettingKey};
+use super::variation::{Variation, Varied};
 use crate::launch::names::{
     ATTACHED, CLIENT_CPU, CREATED, ENGINE_CPU, FIRST, GONE, MAIN, PORT_HELPERS, READY, REMOVED, RETURNED,
     SPAWN, STARTED, WAITED,

@@ -8,8 +8,8 @@
 use super::class::{Class, Seen};
 use super::{AROUND, is_size, of_a_gigabyte};
 use crate::experiment::question::{Event, Experiment, Metric, Scope, nanos};
-use crate::experiment::rounds::{Variation, Varied};
 use crate::experiment::setting::{Controlled, Setting, SettingKey, fits};
+use crate::experiment::variation::{Variation, Varied};
 use crate::names::{Counter, Fact, names};
 use crate::outcome::Sample;
 use crate::stats::Margin;

@@ -8,8 +8,8 @@
 use super::class::{Class, Seen};
 use super::{AROUND, is_size};
 use crate::experiment::question::{Event, Experiment, Metric, Scope};
-use crate::experiment::rounds::{Variation, Varied};
 use crate::experiment::setting::{Setting, SettingKey, fits};
+use crate::experiment::variation::{Variation, Varied};
 use crate::names::{Counter, Fact, names};
 use crate::outcome::Sample;
 use crate::stats::Margin;
@@ -185,7 +185,7 @@ pub static LAYERS: Experiment = Experiment {
     varies: &[Variation::of("overlay", &["metacopy"]).only(Varied::Floor)],
     maps: &["modify", "open"],
     has: |setting| (at(setting) == BIND) == (setting.get("layers") == Some(NO_LAYERS)),
-    twins: |setting| at(setting) == BIND,
+    twins: |setting, _| at(setting) == BIND,
     quick_values: |key| match key.name {
         "size" => &[QUICK],
         "layers" => &["10", NO_LAYERS],

@@ -6,8 +6,8 @@
 
 use super::AROUND;
 use crate::experiment::question::{Event, Experiment, Metric, QUIET, Scope, nanos};
-use crate::experiment::rounds::{Variation, Varied};
 use crate::experiment::setting::{Setting, SettingKey, fits};
+use crate::experiment::variation::{Variation, Varied};
 use crate::names::{Counter, names};
 use crate::outcome::Sample;
 use crate::stats::Margin;

@@ -11,8 +11,8 @@ pub mod tables;
 
 use super::fixed_work::{self, FIXED};
 use super::question::{Concern, Event, Experiment, Metric, Scope};
-use super::rounds::{Variation, Varied};
 use super::setting::{Setting, SettingKey, fits};
+use super::variation::{Variation, Varied};
 use crate::names::{Counter, Name, names};
 use crate::stats::Margin;
 use crate::subject::Need;

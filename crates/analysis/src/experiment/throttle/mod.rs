@@ -15,8 +15,8 @@ mod window;
 
 use super::fixed_work::THREADS;
 use super::question::{Compared, Concern, Experiment, Metric, Replicates, Scope, Shown, nanos};
-use super::rounds::Variation;
 use super::setting::{Setting, SettingKey, fits};
+use super::variation::Variation;
 use crate::names::names;
 use crate::outcome::Sample;
 use crate::stats::Margin;

@@ -1,25 +1,4 @@
-//! What an experiment has in a round: which subjects it adds, and what its samples share.
-
-/// What the samples of a subject in one round share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Visit {
-    /// Nothing.
-    Alone,
-    /// Containers, with all experiments that have the same word here; each other order of them is equally likely.
-    Shuffled(&'static str),
-    /// The same, in the order in which the experiment has its settings: each goes on from what the one before has left.
-    InOrder(&'static str),
-}
-
-impl Visit {
-    /// The word for all that share containers.
-    pub fn group(self) -> Option<&'static str> {
-        match self {
-            Visit::Alone => None,
-            Visit::Shuffled(group) | Visit::InOrder(group) => Some(group),
-        }
-    }
-}
+//! Which subjects an experiment adds.
 
 /// A key of subjects that an experiment varies on its own.
 #[derive(Debug)]

@@ -1,0 +1,143 @@
+//! Two tables: what one more container costs and who pays it, and where that is; and in sentences what the figures of subjects
+//! differ by, and what is missing from the balance.
+
+use super::{NAME, most};
+use crate::launch::names::HELPERS;
+use crate::stats::{Decision, Estimate, decide};
+use crate::text::estimated;
+use crate::units::Unit;
+use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::{Finding, Verdict, View};
+
+/// The metrics of the tables, with their headings and units.
+type Shown = (&'static str, &'static str, Unit);
+
+const PAYERS: [Shown; 8] = [
+    ("sum", "one more", Unit::Bytes),
+    ("container", "container", Unit::Bytes),
+    ("helpers", "helpers", Unit::Bytes),
+    ("caller", "caller", Unit::Bytes),
+    ("uncharged", "uncharged", Unit::Bytes),
+    ("unexplained", "unexplained", Unit::Bytes),
+    ("first", "first", Unit::Bytes),
+    ("fixed", "without any", Unit::Bytes),
+];
+const PLACES: [Shown; 10] = [
+    ("anon", "anon", Unit::Bytes),
+    ("kernel", "kernel", Unit::Bytes),
+    ("file", "file", Unit::Bytes),
+    ("charged", "memory.current", Unit::Bytes),
+    ("helper_count", "helpers", Unit::Count),
+    ("helpers", "PSS", Unit::Bytes),
+    ("helpers_rss", "RSS", Unit::Bytes),
+    ("grown", "grown", Unit::Bytes),
+    ("left", "left behind", Unit::Bytes),
+    ("dying", "dying cgroups", Unit::Count),
+];
+
+/// A share of what a container costs below which nothing is missing from the balance.
+const CLOSED: f64 = 0.05;
+
+/// The tables.
+pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
+    let is_shown = |cell: &usize| view.plan().entry(*cell).twin_of.is_none();
+    let cells: Vec<usize> = view.cells_of(NAME).filter(is_shown).collect();
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    let missing: Vec<String> = cells.iter().filter_map(|cell| open(view, *cell)).collect();
+    let differences: Vec<String> = differences(view);
+    vec![
+        ExperimentTable {
+            rows: cells.iter().map(|cell| row(view, *cell, &PAYERS)).collect(),
+            notes: vec![
+                "one more: what each container after the first adds; of it, by who pays: its own cgroup, the helpers of its engine, the \
+                 caller (what clients made and left), and kernel memory that no cgroup is charged for"
+                    .to_owned(),
+                "unexplained: the machine's own change less all that is known; first: what the first container adds more; without any: \
+                 the engine's daemons before the first one"
+                    .to_owned(),
+            ],
+            summary: differences.iter().chain(&missing).cloned().collect(),
+            decided: differences.iter().chain(&missing).cloned().collect(),
+            leads: true,
+            ..table("payers", "what one more container costs in memory, and who pays", &PAYERS, None)
+        },
+        ExperimentTable {
+            rows: cells.iter().map(|cell| placed(view, *cell)).collect(),
+            notes: vec![
+                "anon, kernel, file: of the container's own cgroup, from `memory.stat`; memory.current: the same as the kernel charges it, \
+                 with pages that are not in use"
+                    .to_owned(),
+                "PSS divides a page among the helpers that map it, RSS counts it once for each; grown, left behind, dying: what is still \
+                 there once all containers are gone, for each one"
+                    .to_owned(),
+            ],
+            ..table("places", "where the memory of one more container is", &PLACES, Some("which helpers"))
+        },
+    ]
+}
+
+fn table(name: &'static str, title: &str, shown: &[Shown], last: Option<&str>) -> ExperimentTable {
+    let values = shown.iter().map(|(_, heading, unit)| Column::of_values(heading, *unit));
+    let columns = [Column::of_texts("subject")].into_iter().chain(values).chain(last.map(Column::of_texts));
+    ExperimentTable::new(NAME, name, title.to_owned(), columns.collect())
+}
+
+fn estimate(view: &View<'_>, cell: usize, metric: &str) -> Option<Estimate> {
+    view.cells[cell].metrics[view.metric_index(cell, metric)?].as_ref().map(|one| one.median)
+}
+
+fn row(view: &View<'_>, cell: usize, shown: &[Shown]) -> Vec<Item> {
+    let value = |(metric, ..): &Shown| match estimate(view, cell, metric) {
+        Some(found) if *metric == "sum" => Item::Interval(found),
+        found => Item::value(found.map(|one| one.value), "not known"),
+    };
+    [Item::Text(view.label(cell).to_owned())].into_iter().chain(shown.iter().map(value)).collect()
+}
+
+/// The last fact with this name that was recorded for a cell.
+fn fact<'a>(view: &View<'a>, cell: usize, name: crate::names::Fact) -> Option<&'a str> {
+    view.run.facts(cell, name).flatten().next_back()
+}
+
+fn placed(view: &View<'_>, cell: usize) -> Vec<Item> {
+    let mut row = row(view, cell, &PLACES);
+    let helpers = fact(view, cell, HELPERS);
+    row.push(helpers.map_or_else(|| Item::Nothing("not known".to_owned()), |all| Item::Text(all.to_owned())));
+    row
+}
+
+/// What is missing from the balance of a subject, where it is certain that something is.
+fn open(view: &View<'_>, cell: usize) -> Option<String> {
+    let (rest, sum) = (estimate(view, cell, "unexplained")?, estimate(view, cell, "sum")?);
+    let is_missing = matches!(decide(&rest, sum.value.abs() * CLOSED), Decision::More | Decision::Less);
+    is_missing.then(|| {
+        format!(
+            "{}: something is missing: the machine's memory changes by {} for each container that no payer accounts for",
+            view.label(cell),
+            estimated(Unit::Bytes, &rest)
+        )
+    })
+}
+
+/// What subjects differ by, where that is decided: for as many containers as ran.
+fn differences(view: &View<'_>) -> Vec<String> {
+    let told = |finding: &Finding| {
+        let (cell, against) = (finding.cell, finding.against);
+        let is_ours = view.cell(cell).experiment == NAME && view.metric(cell, finding.metric).name == "sum";
+        let is_decided = matches!(finding.verdict, Verdict::More | Verdict::Less) && finding.noise.is_none();
+        let difference = finding.difference.filter(|_| is_ours && is_decided)?;
+        let count = most(&view.cell(cell).setting) as f64;
+        let of_helpers = estimate(view, cell, "helpers")?.value - estimate(view, against, "helpers")?.value;
+        let word = if finding.verdict == Verdict::More { "more" } else { "less" };
+        Some(format!(
+            "{count} containers of {} take {} {word} than of {}, of which helpers are {}",
+            view.label(cell),
+            estimated(Unit::Bytes, &difference.map(|value| value.abs() * count)),
+            view.label(against),
+            Unit::Bytes.format((of_helpers * difference.value.signum()) * count),
+        ))
+    };
+    view.findings.iter().filter_map(told).collect()
+}

@@ -1,0 +1,112 @@
+//! `memory`: more containers from step to step, and none again; what they weigh is read at each.
+
+use std::net::Ipv4Addr;
+
+use dunnage_orders::network::{AwaitAnswer, Client, StartProgram};
+
+use super::{Stamps, sample_of, variables_of};
+use crate::experiment::Setting;
+use crate::experiment::command::Wanted;
+use crate::experiment::memory::{Own, most, names, steps};
+use crate::launch::names::HELPERS;
+use crate::names::Series;
+use crate::outcome::{Abort, Failure, FailureClass, Sample};
+use crate::subject::ramp::Ramp;
+use crate::subject::weighing::Scale;
+use crate::subject::weight::{Weighed, Weight};
+use crate::subject::{Container, ContainerRequest, Resident, RunContext, Subject};
+use crate::units::Nanos;
+
+/// Takes a sample.
+pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
+    let (subject, most) = (&*subject, most(setting));
+    let mut scale = Scale::begin(subject, run)?;
+    let mut ramp = match Own::of(setting).map_err(|why| Failure::new(FailureClass::Unsupported, why))? {
+        None => Ramp::new(subject, ContainerRequest::default(), (Box::new(|_| Ok(())), run)),
+        Some(own) => with_program(own, variables_of(setting, run)?.to_vec(), (subject, run)),
+    };
+    // What an engine does once, for the first container of all, is no part of the ramp.
+    ramp.step(1)?;
+    ramp.step(0)?;
+    let mut reached = 0;
+    for wanted in steps(most) {
+        if ramp.ended().is_some() && wanted > 0 {
+            continue;
+        }
+        ramp.step(wanted)?;
+        scale.weigh(ramp.alive())?;
+        reached = reached.max(ramp.alive().len());
+    }
+    let mut sample = sample(&scale.end()?);
+    if let Some(why) = ramp.ended() {
+        let said = run.variables.hidden(why.words.as_deref().unwrap_or(&why.reason));
+        sample.add(names::ENDED, format!("{reached} of {most} containers run: {said}"));
+    }
+    Ok(sample)
+}
+
+/// Containers in which the probe has started a program of the user's, which has answered if it has a port.
+fn with_program<'a>(
+    Own { wanted, port }: Own,
+    variables: Vec<String>,
+    (subject, run): (&'a dyn Subject, &'a RunContext),
+) -> Ramp<'a> {
+    let Wanted { words, directory, mounts, .. } = wanted;
+    let start = StartProgram { cpu: None, directory, variables, words };
+    let request = ContainerRequest { mounts, program: Resident::Serves, ..ContainerRequest::default() };
+    let furnish = move |container: &mut Container<'_>| {
+        container.ready()?;
+        container.ask(start.clone(), Nanos(0))?;
+        let Some((port, path)) = &port else { return Ok(()) };
+        let target = (Ipv4Addr::LOCALHOST, *port).into();
+        let client = Client { patience: Some(run.allowed.0.unsigned_abs()), ..Client::of(target) };
+        container.ask(AwaitAnswer { client, path: path.clone() }, run.allowed)?;
+        Ok(())
+    };
+    Ramp::new(subject, request, (Box::new(furnish), run))
+}
+
+/// How a value of a step is recorded.
+type Recorded = (Series, fn(&Weight) -> Option<i64>);
+
+const RECORDED: [Recorded; 19] = [
+    (names::CONTAINERS, |step| Some(step.containers)),
+    (names::OWN_ANON, |step| Some(step.own.anon)),
+    (names::OWN_SHMEM, |step| Some(step.own.shmem)),
+    (names::OWN_FILE, |step| Some(step.own.file)),
+    (names::OWN_KERNEL, |step| Some(step.own.kernel)),
+    (names::OWN_CHARGED, |step| Some(step.own.charged)),
+    (names::HELPER_COUNT, |step| Some(step.helpers)),
+    (names::HELPERS_ANON, |step| Some(step.of_helpers.anon)),
+    (names::HELPERS_SHMEM, |step| Some(step.of_helpers.shmem)),
+    (names::HELPERS_FILE, |step| Some(step.of_helpers.file)),
+    (names::HELPERS_RSS, |step| Some(step.of_helpers.rss)),
+    (names::HELPERS_KERNEL, |step| Some(step.helpers_kernel)),
+    (names::CALLER, |step| step.caller),
+    (names::UNCHARGED, |step| Some(step.uncharged)),
+    (names::MACHINE, |step| Some(step.machine)),
+    (names::OTHERS, |step| Some(step.others)),
+    (names::DUNNAGE, |step| Some(step.dunnage)),
+    (names::LEFT, |step| Some(step.left)),
+    (names::DYING, |step| step.dying),
+];
+
+fn sample(weighed: &Weighed) -> Sample {
+    let mut sample = sample_of(Stamps::new(), &[]);
+    for (name, of) in RECORDED {
+        // A value that is not known at one step is known at none.
+        if let Some(values) = weighed.steps.iter().map(of).collect::<Option<Vec<i64>>>() {
+            sample.add(name, values);
+        }
+    }
+    sample.add(HELPERS, weighed.helpers.clone());
+    if !weighed.grown.is_empty() {
+        let grown: Vec<String> = weighed.grown.iter().map(|(name, more)| format!("{name} {more}")).collect();
+        sample.add(names::GROWN, grown.join(", "));
+    }
+    sample.extend([(names::UNREAD, weighed.unread), (names::UNSETTLED, weighed.unsettled)]);
+    if let Some(why) = &weighed.no_caller {
+        sample.lacks(&["sum", "caller", "unexplained", "first"], why);
+    }
+    sample
+}
