@@ -13,7 +13,7 @@ use crate::names::Series;
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::subject::ramp::Ramp;
 use crate::subject::weighing::Scale;
-use crate::subject::weight::{Weighed, Weight};
+use crate::subject::weight::{Instrument, Weighed, Weight};
 use crate::subject::{Container, ContainerRequest, Resident, RunContext, Subject};
 use crate::units::Nanos;
 
@@ -35,7 +35,14 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
         }
         ramp.step(wanted)?;
         scale.weigh(ramp.alive())?;
-        reached = reached.max(ramp.alive().len());
+        if ramp.alive().len() > reached {
+            reached = ramp.alive().len();
+            if (wanted == most || ramp.ended().is_some())
+                && let Some(last) = ramp.alive().last_mut()
+            {
+                scale.ask(last)?;
+            }
+        }
     }
     let mut sample = sample(&scale.end()?);
     if let Some(why) = ramp.ended() {
@@ -103,6 +110,16 @@ fn sample(weighed: &Weighed) -> Sample {
     if !weighed.grown.is_empty() {
         let grown: Vec<String> = weighed.grown.iter().map(|(name, more)| format!("{name} {more}")).collect();
         sample.add(names::GROWN, grown.join(", "));
+    }
+    if let Some(Instrument { said, weight, figures, formula }) = weighed.instrument {
+        sample.extend([
+            (names::SAID, said),
+            (names::SAID_CHARGED, figures.charged),
+            (names::SAID_WEIGHT, weight.own() + weight.file),
+            (names::SAID_KERNEL, weight.kernel),
+        ]);
+        sample.extend(formula.map(|formula| (names::SAID_BY_FORMULA, formula.of(&figures))));
+        sample.extend(formula.map(|formula| (names::FORMULA, formula.to_string())));
     }
     sample.extend([(names::UNREAD, weighed.unread), (names::UNSETTLED, weighed.unsettled)]);
     if let Some(why) = &weighed.no_caller {

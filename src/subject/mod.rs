@@ -52,7 +52,7 @@ pub use container::Container;
 pub use context::RunContext;
 pub use draft::{Entered, GRACE, Said, Span};
 pub use dunnage_analysis::subject::{
-    Access, Key, Layer, Mount, Need, Path, Spec, SpecError, Values, kinds, spec,
+    Access, Key, Layer, Mount, Need, Path, Spec, SpecError, Values, instruments, kinds, spec,
 };
 pub use observer::Observed;
 pub use pieces::Apart;

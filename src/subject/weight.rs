@@ -1,5 +1,6 @@
 //! What containers weigh, as numbers: how they are found is in `weighing`.
 
+use super::instruments::{Figures, Formula};
 use crate::sys::memory::charged::Charged;
 use crate::sys::memory::resident::Resident;
 
@@ -32,6 +33,19 @@ pub struct Weight {
     pub dying: Option<i64>,
 }
 
+/// What an engine's own tool said of one container, and its cgroup at that moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Instrument {
+    /// What the tool said, in bytes.
+    pub said: i64,
+    /// What the container weighed.
+    pub weight: Charged,
+    /// Figures of which tools make theirs.
+    pub figures: Figures,
+    /// The tool's formula, if its version is known.
+    pub formula: Option<Formula>,
+}
+
 /// What all steps of a ramp weighed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Weighed {
@@ -41,6 +55,8 @@ pub struct Weighed {
     pub helpers: String,
     /// Processes of others that have grown from the first step to the one with most containers, by name, with bytes.
     pub grown: Vec<(String, i64)>,
+    /// What the engine's own tool said of the last container, if it has one.
+    pub instrument: Option<Instrument>,
     /// How many processes could not be read.
     pub unread: i64,
     /// How many steps had not settled in time.

@@ -128,3 +128,143 @@ fn planted_memory_is_found_in_the_container() {
     let [_, shmem, file, kernel] = more(threads);
     assert!((8.0..16.0).contains(&kernel) && shmem == 0.0 && file.abs() < 0.1, "{threads:?} {without:?}");
 }
+
+/// A process that stays: so many mebibytes of its own, so many that it shares with a child that has as many of its own, and pipes.
+const HOLDER: &str = "import mmap, os, resource, sys, time
+own, shared, pipes = (int(word) for word in sys.argv[1:4])
+resource.setrlimit(resource.RLIMIT_NOFILE, (2 * pipes + 64,) * 2) if pipes else None
+if shared:
+    both = mmap.mmap(-1, shared << 20, mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)
+    for at in range(0, shared << 20, 4096):
+        both[at] = 1
+    if os.fork() == 0:
+        os.setpgid(0, os.getppid())
+    sum(both[at] for at in range(0, shared << 20, 4096))
+held = [os.pipe() for _ in range(pipes)]
+mine = mmap.mmap(-1, own << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+for at in range(0, own << 20, 4096):
+    mine[at] = 1
+time.sleep(600)
+";
+
+/// The words of a shell that starts such a process, with this name, for the container `$name`, or ends it.
+fn held(dunnage: &Dunnage, name: &str, holds: &str) -> [String; 2] {
+    let [holder, pids, python] = ["holder.py", "pids", name].map(|name| dunnage.state().with_file_name(name));
+    std::fs::write(&holder, HOLDER).unwrap();
+    std::fs::create_dir(&pids).unwrap();
+    std::fs::copy("/usr/bin/python3", &python).unwrap();
+    let (holder, pids, python) = (holder.display(), pids.display(), python.display());
+    [
+        format!(
+            "setsid {python} {holder} {holds} </dev/null >/dev/null 2>&1 & echo $! >{pids}/$name; sleep 0.5"
+        ),
+        format!("[ ! -e {pids}/$name ] || kill -- -$(cat {pids}/$name); rm -f {pids}/$name"),
+    ]
+}
+
+/// Each container reads a file of its own, which only it has claimed.
+const READER: &str = "import os, time
+for number in range(100):
+    try:
+        os.mkdir(f'/data/claimed{number}')
+        break
+    except FileExistsError:
+        pass
+with open(f'/data/{number}', 'rb') as file:
+    while file.read(1 << 20):
+        pass
+time.sleep(3600)
+";
+
+#[test]
+fn what_is_left_is_the_callers_the_others_or_stays_behind() {
+    const TEST: &str = "what_is_left_is_the_callers_the_others_or_stays_behind";
+    if lacks(TEST, Need::Crun) || lacks(TEST, Need::Root) || !Path::new("/usr/bin/python3").exists() {
+        return;
+    }
+    const PIPES: usize = 4000;
+    let dunnage = Dunnage::new();
+    let [begin, end] = held(&dunnage, "stranger", &format!("16 0 {PIPES}"));
+    let untidy = runtime(
+        &dunnage,
+        "untidy",
+        &format!(
+            "for name; do :; done; for word; do case $word in create) {begin};; delete) {end};; esac; done"
+        ),
+    );
+    let data = dunnage.state().with_file_name("data");
+    std::fs::create_dir(&data).unwrap();
+    for number in 0..8 {
+        std::fs::write(data.join(number.to_string()), vec![1; 32 << 20]).unwrap();
+    }
+    std::fs::write(data.join("reader.py"), READER).unwrap();
+    // What they have in the cache now is charged to this test.
+    assert!(std::process::Command::new("sync").status().unwrap().success());
+    ::dunnage::sys::page_cache::empty().unwrap();
+    let mut command = dunnage.command(&format!(
+        "run memory -s plain=crun -s untidy=crun:bin={} --set containers=2 --rounds 1 --no-html -o DIR {PYTHON} --mount {}:/data",
+        untidy.display(),
+        data.display()
+    ));
+    command.arg("--cmd").arg("/usr/bin/python3 /data/reader.py");
+    let ran = finished(command.output().unwrap());
+    let recorded = record::load(&dunnage.directory()).unwrap_or_else(|why| panic!("{why}: {ran}"));
+    let of = |series: &[Series]| ["plain", "untidy"].map(|label| mebibytes(&recorded, label, series));
+
+    // Page cache of removed containers.
+    for label in ["plain", "untidy"] {
+        let file = mebibytes(&recorded, label, &[names::OWN_FILE]);
+        let left = sample(&recorded, label).series(names::LEFT).unwrap();
+        let left = (left.last().unwrap() - left[0]) as f64 / f64::from(2 << 20);
+        assert!(is_about(file, 32.0, 0.02) && is_about(left, 32.0, 0.05), "{label} {file} {left}: {ran}");
+    }
+    // Two files, an inode and a ring of buffers for each pipe.
+    let [plain, untidy] = of(&[names::CALLER]);
+    let pipes = untidy - plain;
+    assert!((PIPES as f64 / 1024.0..PIPES as f64 / 256.0).contains(&pipes), "{plain} {untidy}: {ran}");
+    // The interpreter itself has a few more.
+    let [plain, untidy] = of(&[names::OTHERS]);
+    assert!((15.5..32.0).contains(&(untidy - plain)), "{plain} {untidy}");
+    let grown = recorded.facts(cell(&recorded, "untidy"), names::GROWN).next().unwrap().unwrap_or_default();
+    assert!(grown.contains("stranger"), "{grown}");
+    assert_eq!(of(&[names::HELPER_COUNT]), [0.0, 0.0]);
+    // Nothing is missing.
+    let metrics = ::dunnage::experiment::find("memory").unwrap().metrics;
+    let at = metrics.iter().position(|one| one.name == "unexplained").unwrap();
+    let rest = recorded.series[cell(&recorded, "untidy")].values[at][0] / f64::from(1 << 20);
+    assert!(rest.abs() < (pipes + 16.0) * 0.05, "{rest}: {ran}");
+}
+
+#[test]
+fn helpers_that_share_memory_are_counted_once() {
+    const TEST: &str = "helpers_that_share_memory_are_counted_once";
+    if lacks(TEST, Need::Podman) || lacks(TEST, Need::Root) || !Path::new("/usr/bin/python3").exists() {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let [begin, end] = held(&dunnage, "pasta", "16 64 0");
+    let place = |name: &str| dunnage.state().with_file_name(name);
+    std::fs::create_dir(place("hooks")).unwrap();
+    for (stage, what) in [("poststart", begin), ("poststop", end)] {
+        let script = place(stage);
+        let name = r#"name=$(grep -o '"id": *"[0-9a-f]*"' | head -n 1 | tr -dc 0-9a-f)"#;
+        std::fs::write(&script, format!("#!/bin/sh\n{name}\n{what}\n")).unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let hook = format!(
+            r#"{{"version":"1.0.0","hook":{{"path":"{}"}},"when":{{"always":true}},"stages":["{stage}"]}}"#,
+            script.display()
+        );
+        std::fs::write(place("hooks").join(format!("{stage}.json")), hook).unwrap();
+    }
+    let known = place("containers.conf");
+    std::fs::write(&known, format!("[engine]\nhooks_dir = [\"{}\"]\n", place("hooks").display())).unwrap();
+    let dunnage = dunnage.with("CONTAINERS_CONF", &known.display().to_string());
+    let ran = dunnage.run("run memory -s podman:net=none --set containers=2 --rounds 1 --no-html -o DIR");
+    let recorded = record::load(&dunnage.directory()).unwrap_or_else(|why| panic!("{why}: {ran}"));
+    let of = |series: &[Series]| mebibytes(&recorded, "podman:net=none", series);
+    // Its name is that of a helper of podman's: 64 of both together and 16 of each, two interpreters, and a monitor. By RSS it would be 160.
+    let own = of(&[names::HELPERS_ANON, names::HELPERS_SHMEM]);
+    assert!((96.0..112.0).contains(&own), "{own}: {ran}");
+    assert!(of(&[names::HELPERS_RSS]) > 160.0, "{ran}");
+    assert!(is_about(of(&[names::HELPERS_SHMEM]), 64.0, 0.01), "{ran}");
+}

@@ -5,6 +5,7 @@
 //! Deliberately absent: what one container more costs, which the analysis computes from the steps.
 
 mod caller;
+mod instrument;
 mod payers;
 
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use self::caller::Caller;
 use super::helpers::{Helping, Working};
-use super::weight::{Weighed, Weight};
+use super::weight::{Instrument, Weighed, Weight};
 use super::{Container, RunContext, Subject};
 use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::sys::memory::charged::{Charged, Charging};
@@ -59,6 +60,7 @@ pub struct Scale<'a> {
     caller: Result<Caller<'a>, String>,
     readings: Vec<Reading>,
     scripted: Vec<Weight>,
+    instrument: Option<Instrument>,
     unsettled: i64,
     /// First process and cgroup of each container by its name, asked for once.
     known: BTreeMap<String, (i32, PathBuf)>,
@@ -83,6 +85,7 @@ impl<'a> Scale<'a> {
             caller: caller.map_err(|why| why.reason),
             readings: Vec::new(),
             scripted: Vec::new(),
+            instrument: None,
             unsettled: 0,
             known: BTreeMap::new(),
         })
@@ -115,6 +118,14 @@ impl<'a> Scale<'a> {
         Ok(())
     }
 
+    /// Asks the engine's own tool about a container that was weighed; last, since the engine's processes grow by it.
+    pub fn ask(&mut self, container: &mut Container<'_>) -> Result<(), Abort> {
+        if let (Some(charging), Some((_, cgroup))) = (&self.charging, self.known.get(container.name())) {
+            self.instrument = instrument::asked(container, (charging, cgroup), self.subject)?;
+        }
+        Ok(())
+    }
+
     /// Waits until two readings of these cgroups agree.
     fn settle(&mut self, charging: &Charging, own: &[PathBuf]) -> Result<(), Abort> {
         let caller = self.caller.as_ref().ok().map(|caller| caller.directory().to_owned());
@@ -140,7 +151,7 @@ impl<'a> Scale<'a> {
 
     /// Divides what was read among those who pay for it, and leaves the caller's cgroup.
     pub fn end(self) -> Result<Weighed, Abort> {
-        let Scale { readings, scripted, unsettled, charging, caller, .. } = self;
+        let Scale { readings, scripted, instrument, unsettled, charging, caller, .. } = self;
         let no_caller = caller.as_ref().err().cloned();
         let Some(charging) = charging else {
             return Ok(Weighed { steps: scripted, helpers: "none".to_owned(), ..Weighed::default() });
@@ -148,7 +159,7 @@ impl<'a> Scale<'a> {
         let directory = caller.as_ref().ok().map(|caller| caller.directory().to_owned());
         let weighed = payers::divided(&readings, charging.root(), directory.as_deref());
         caller.ok().map_or(Ok(()), Caller::end)?;
-        Ok(Weighed { unsettled, no_caller, ..weighed })
+        Ok(Weighed { instrument, unsettled, no_caller, ..weighed })
     }
 }
 

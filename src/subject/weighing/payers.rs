@@ -18,13 +18,16 @@ struct Cgroups<'a> {
     /// In which helpers run, and those right above containers.
     helpers: BTreeSet<&'a Path>,
     above: BTreeSet<&'a Path>,
+    /// Whether the caller has made those above.
+    are_callers: bool,
 }
 
 impl<'a> Cgroups<'a> {
     fn of(readings: &'a [Reading], root: &'a Path, caller: Option<&'a Path>) -> Cgroups<'a> {
         let own: BTreeSet<&Path> = readings.iter().flat_map(|one| &one.own).map(PathBuf::as_path).collect();
         let above = own.iter().filter_map(|one| one.parent()).filter(|one| *one != root).collect();
-        let all = Cgroups { caller, own, helpers: BTreeSet::new(), above };
+        let are_callers = caller.is_some() && readings.iter().all(|one| one.helpers.is_empty());
+        let all = Cgroups { caller, own, helpers: BTreeSet::new(), above, are_callers };
         let of_helpers = |reading: &'a Reading| reading.processes.iter().filter(|one| reading.is_helper(one));
         let theirs = readings.iter().flat_map(of_helpers).filter_map(|one| one.cgroup.as_deref());
         let is_apart = |one: &&Path| *one != root && Some(*one) != caller && !all.is_of_a_container(one);
@@ -92,15 +95,17 @@ fn weight(reading: &Reading, cgroups: &Cgroups<'_>) -> Weight {
     let members = reading.sum(|one| one.cgroup.as_deref().is_some_and(of_caller));
     let is_other = |one: &Read| one.pid != dunnage && !is_members(one) && !reading.is_helper(one);
     let others = reading.sum(is_other).own();
+    // Where no engine has made them, the caller has.
+    let [of_engine, of_caller] = if cgroups.are_callers { [0, above.kernel] } else { [above.kernel, 0] };
     let known = own.kernel + above.kernel + of_helpers.kernel + caller.kernel;
     Weight {
         containers: reading.own.len() as i64,
         own,
         helpers: reading.processes.iter().filter(|one| reading.is_helper(one)).count() as i64,
         of_helpers: helpers,
-        helpers_kernel: of_helpers.kernel + above.kernel,
+        helpers_kernel: of_helpers.kernel + of_engine,
         // Memory without a file always belongs to a process that lives, whichever cgroup it was in when it was charged.
-        caller: cgroups.caller.map(|_| caller.kernel + caller.shmem - members.shmem),
+        caller: cgroups.caller.map(|_| caller.kernel + of_caller + caller.shmem - members.shmem),
         uncharged: reading.machine.kernel - reading.kernel_anywhere,
         machine: reading.machine.used,
         others: others + reading.kernel_anywhere - known,

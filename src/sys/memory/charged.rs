@@ -8,6 +8,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use dunnage_analysis::subject::instruments::Figures;
+
 use super::super::cgroup::{Hierarchy, Version, mounted, with_controller};
 
 /// What is charged to a cgroup.
@@ -158,6 +160,28 @@ impl Charging {
             kernel: number("memory.kmem.usage_in_bytes")?,
             charged: number("memory.usage_in_bytes")?,
         })
+    }
+
+    /// The same, with figures of which tools make theirs.
+    ///
+    /// # Errors
+    /// As for [`Charging::with_those_below`].
+    pub fn figures(&self, directory: &Path) -> io::Result<(Charged, Figures)> {
+        let all = self.with_those_below(directory)?;
+        let stat = fs::read_to_string(directory.join("memory.stat"))?;
+        let total = if self.version == Version::V2 { "" } else { "total_" };
+        let field = |key: &str| {
+            let lacks = || io::Error::other(format!("`{}/memory.stat` has no `{key}`", directory.display()));
+            value(&stat, &format!("{total}{key}")).ok_or_else(lacks)
+        };
+        let figures = Figures {
+            charged: all.charged,
+            inactive_file: field("inactive_file")?,
+            cache: all.file + all.shmem,
+            anon: all.anon,
+            lists: field("inactive_anon")? + field("active_anon")?,
+        };
+        Ok((all, figures))
     }
 
     /// What is charged to every cgroup but the root, each without those below it.

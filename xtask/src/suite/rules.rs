@@ -100,6 +100,7 @@ pub const RULES: &[Rule] = &[
     // Their CPU time, which the kernel's rings of events may be too small for on a busy machine.
     rule("real::handles::published::published_ports", Load::Alone),
     rule("real::handles::watched::containers_that_start", Load::Alone),
+    rule("real::handles::visits::what_is_left", Load::Alone),
     // Rules of the host's firewall.
     rule("real::handles::two_containers_of_podman", Load::Waits).owning(&["firewall"]),
     rule("real::handles::web::a_firewall", Load::Waits).owning(&["firewall"]).sharing(&["ports"]),

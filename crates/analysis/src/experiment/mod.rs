@@ -25,8 +25,8 @@ mod variation;
 use serde::de::{Deserialize, Deserializer, Error};
 
 pub use question::{
-    Compared, Concern, Event, Experiment, Metric, MetricFacts, QUIET, Replicates, Scope, Shown, Weight,
-    chosen_settings, parse_setting, settings_of,
+    Compared, Concern, Event, Experiment, Metric, MetricFacts, QUIET, Range, Replicates, Scope, Shown,
+    Weight, chosen_settings, parse_setting, settings_of,
 };
 pub use setting::{Controlled, Setting, SettingKey, settings};
 pub use variation::{Variation, Varied};

@@ -23,6 +23,15 @@ pub enum Weight {
     Context,
 }
 
+/// What values a metric may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Range {
+    /// None below zero.
+    Positive,
+    /// All.
+    Signed,
+}
+
 /// Something measured: its name, unit, meaning and the smallest difference that matters.
 #[derive(Debug)]
 pub struct Metric {
@@ -36,6 +45,8 @@ pub struct Metric {
     pub weight: Weight,
     /// The smallest difference that matters, unless the user sets another.
     pub margin: Margin,
+    /// What its values may be.
+    pub range: Range,
     /// What exactly the interval covers, for readers who want to check.
     pub meaning: &'static str,
     /// Its value in base units, if the sample has what it needs.
@@ -89,7 +100,8 @@ impl Metric {
     /// starts containers.
     const fn time(name: &'static str, derive: Derive) -> Metric {
         let (weight, margin) = (Weight::Verdict, Margin::fixed(20e-6, 0.03));
-        Metric { name, unit: Unit::Seconds, better: Better::Less, weight, margin, meaning: "", derive }
+        let (unit, better, range) = (Unit::Seconds, Better::Less, Range::Positive);
+        Metric { name, unit, better, weight, margin, range, meaning: "", derive }
     }
 
     /// The time from one stamp to another.
@@ -148,6 +160,11 @@ impl Metric {
     /// The same, but it explains and does not decide.
     pub(super) const fn context(self) -> Metric {
         Metric { weight: Weight::Context, ..self }
+    }
+
+    /// The same, of which values below zero make sense.
+    pub(super) const fn signed(self) -> Metric {
+        Metric { range: Range::Signed, ..self }
     }
 
     /// The same, with a description of what the interval covers.

@@ -2,6 +2,7 @@
 //! kernel, and what one supports. Deliberately absent: finding and starting them.
 
 pub mod inherited;
+pub mod instruments;
 pub mod kinds;
 pub mod limits;
 pub mod spec;

@@ -5,8 +5,8 @@ use super::finding::{Finding, Verdict};
 use super::noise::Noise;
 use super::view::View;
 use crate::experiment::command::names::PROGRAM_SHA256;
-use crate::experiment::network;
 use crate::experiment::storage::names::DURABILITY;
+use crate::experiment::{Range, network};
 use crate::launch::names::{NETWORK, ROOT_DURABILITY};
 use crate::names::Fact;
 use crate::plan::{Layer, Relation};
@@ -90,6 +90,9 @@ pub(super) fn negative(view: &View<'_>) -> Vec<Suspect> {
     Suspect::each(view, "negative", mechanism, |cell, metric| {
         let values = view.cells[cell].metrics[metric].as_ref()?;
         let known = view.metric(cell, metric);
+        if known.range == Range::Signed {
+            return None;
+        }
         let differences = view.cell(cell).asks().differences;
         let (seen, reach) = match differences.contains(&known.name) {
             true => ("has a median of at most", values.median.interval?.high),

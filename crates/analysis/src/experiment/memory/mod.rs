@@ -20,7 +20,7 @@ use crate::units::{Better, Nanos, Unit};
 use names::{
     CALLER, CONTAINERS, DUNNAGE, DYING, HELPER_COUNT, HELPERS_ANON, HELPERS_FILE, HELPERS_KERNEL,
     HELPERS_RSS, HELPERS_SHMEM, LEFT, MACHINE, OTHERS, OWN_ANON, OWN_CHARGED, OWN_FILE, OWN_KERNEL,
-    OWN_SHMEM, UNCHARGED,
+    OWN_SHMEM, SAID, SAID_CHARGED, SAID_WEIGHT, UNCHARGED,
 };
 
 pub mod tables;
@@ -34,8 +34,11 @@ names! {
         CALLER = "caller", UNCHARGED = "uncharged", MACHINE = "machine_used", OTHERS = "others", DUNNAGE = "of_dunnage",
         LEFT = "left_above", DYING = "dying_cgroups",
     }
-    Counter { UNREAD = "unread_processes", UNSETTLED = "unsettled_steps", }
-    Fact { GROWN = "grown", ENDED = "ended", }
+    Counter {
+        UNREAD = "unread_processes", UNSETTLED = "unsettled_steps", SAID = "tool_says", SAID_CHARGED = "tool_charged",
+        SAID_WEIGHT = "tool_weight", SAID_KERNEL = "tool_kernel", SAID_BY_FORMULA = "tool_by_formula",
+    }
+    Fact { GROWN = "grown", ENDED = "ended", FORMULA = "tool_formula", }
 }
 
 /// Its name.
@@ -86,8 +89,9 @@ const fn bytes(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric
     Metric::by(name, derive).of(Unit::Bytes, MARGIN)
 }
 
+/// What is released at the same time may be more than a part of it grows.
 const fn part(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
-    bytes(name, derive).context()
+    bytes(name, derive).context().signed()
 }
 
 /// The sum of these series at a step.
@@ -126,7 +130,7 @@ fn remains(sample: &Sample, series: &[Series]) -> Option<f64> {
     Some((at(sample, series, last)? - at(sample, series, 0)?) / most as f64)
 }
 
-static METRICS: [Metric; 19] = [
+static METRICS: [Metric; 23] = [
     bytes("sum", |sample| slope(sample, &ALL)).meaning(
         "what one more container adds to all who pay: its cgroup, helpers, the caller, and kernel memory charged to no cgroup",
     ),
@@ -159,6 +163,16 @@ static METRICS: [Metric; 19] = [
     part("others", |sample| slope(sample, &[OTHERS]))
         .with(Better::Neither)
         .meaning("in processes and cgroups of others, which may have grown for other reasons"),
+    part("tool", |sample| Some(sample.counter(SAID)? as f64)).meaning(
+        "what the engine's own tool says of one container, by a formula of its own, with the ramp at its highest",
+    ),
+    part("unused", |sample| Some((sample.counter(SAID_CHARGED)? - sample.counter(SAID_WEIGHT)?) as f64))
+        .meaning("what is charged to that container's cgroup then and not in use"),
+    part("left_out", |sample| Some((sample.counter(SAID_CHARGED)? - sample.counter(SAID)?) as f64))
+        .with(Better::Neither)
+        .meaning("what is charged to it and left out by the tool's formula"),
+    part("weighed", |sample| Some(sample.counter(SAID_WEIGHT)? as f64))
+        .meaning("what that container weighs then: what the tool says, less what is unused, with what it leaves out"),
     part("first", first).meaning("by how much the first container adds more than each later one"),
     part("fixed", |sample| at(sample, &[HELPERS_ANON, HELPERS_SHMEM, HELPERS_FILE], 0))
         .meaning("what helpers have without any container: the engine's daemons"),
@@ -236,19 +250,6 @@ pub static MEMORY: Experiment = Experiment {
     event: Event::Once("container"),
     scope: Scope::Few,
     keeps_samples: true,
-    differences: &[
-        "caller",
-        "uncharged",
-        "machine",
-        "unexplained",
-        "others",
-        "first",
-        "grown",
-        "left",
-        "dying",
-        "file",
-        "helpers",
-    ],
     empty_launch: None,
     twins: |_, layer| layer == Layer::Floor,
     quick_values: |_| &[QUICK],
@@ -285,19 +286,19 @@ mod tests {
         all.push((OWN_ANON, &[0, 700, 1600, 2600, 0]));
         all.push((HELPERS_ANON, &[9000, 9050, 9500, 10000, 9200]));
         let sample = ramp(&counts, &all);
-        assert_eq!(value(&sample, "anon"), Some(100.0));
-        assert_eq!(value(&sample, "helpers"), Some(50.0));
-        assert_eq!(value(&sample, "sum"), Some(150.0));
-        assert_eq!(value(&sample, "first"), Some(600.0));
+        let close = |name: &str, to: f64| (value(&sample, name).unwrap() - to).abs() < 1e-6;
+        assert!(
+            close("anon", 100.0) && close("helpers", 50.0) && close("sum", 150.0) && close("first", 600.0)
+        );
         assert_eq!((value(&sample, "fixed"), value(&sample, "grown")), (Some(9000.0), Some(10.0)));
         assert_eq!(value(&sample, "machine"), None);
     }
 
     #[test]
     fn half_a_ramp_has_a_slope_and_nothing_to_say_about_what_stays() {
-        let sample = ramp(&[0, 1, 7], &[(OWN_ANON, &[0, 300, 1500])]);
-        assert_eq!((value(&sample, "anon"), value(&sample, "left")), (Some(200.0), None));
-        assert_eq!(value(&ramp(&[0, 1], &[(OWN_ANON, &[0, 300])]), "anon"), None);
+        let sample = ramp(&[0, 1, 7], &[(OWN_KERNEL, &[0, 300, 1500])]);
+        assert_eq!((value(&sample, "kernel"), value(&sample, "left")), (Some(200.0), None));
+        assert_eq!(value(&ramp(&[0, 1], &[(OWN_KERNEL, &[0, 300])]), "kernel"), None);
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Two tables: what one more container costs and who pays it, and where that is; and in sentences what the figures of subjects
 //! differ by, and what is missing from the balance.
 
+use super::names::FORMULA;
 use super::{NAME, most};
 use crate::launch::names::HELPERS;
 use crate::stats::{Decision, Estimate, decide};
+use crate::subject::instruments::Formula;
 use crate::text::estimated;
 use crate::units::Unit;
 use crate::verdict::table::{Column, ExperimentTable, Item};
@@ -35,6 +37,13 @@ const PLACES: [Shown; 10] = [
     ("dying", "dying cgroups", Unit::Count),
 ];
 
+const TOOLS: [Shown; 4] = [
+    ("tool", "its tool says", Unit::Bytes),
+    ("weighed", "weight", Unit::Bytes),
+    ("unused", "unused", Unit::Bytes),
+    ("left_out", "left out", Unit::Bytes),
+];
+
 /// A share of what a container costs below which nothing is missing from the balance.
 const CLOSED: f64 = 0.05;
 
@@ -47,7 +56,17 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
     }
     let missing: Vec<String> = cells.iter().filter_map(|cell| open(view, *cell)).collect();
     let differences: Vec<String> = differences(view);
-    vec![
+    let with_tool: Vec<usize> =
+        cells.iter().copied().filter(|cell| estimate(view, *cell, "tool").is_some()).collect();
+    let of_tools = ExperimentTable {
+        rows: with_tool.iter().map(|cell| said(view, *cell)).collect(),
+        notes: vec![
+            "of one container: what the tool says is its weight and what is charged and unused, less what the formula leaves out".to_owned(),
+        ],
+        summary: tools(view, &with_tool).into_iter().collect(),
+        ..table("tools", "what the engine's own tool says of a container, and why", &TOOLS, Some("formula"))
+    };
+    let all = vec![
         ExperimentTable {
             rows: cells.iter().map(|cell| row(view, *cell, &PAYERS)).collect(),
             notes: vec![
@@ -75,7 +94,8 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
             ],
             ..table("places", "where the memory of one more container is", &PLACES, Some("which helpers"))
         },
-    ]
+    ];
+    all.into_iter().chain((!with_tool.is_empty()).then_some(of_tools)).collect()
 }
 
 fn table(name: &'static str, title: &str, shown: &[Shown], last: Option<&str>) -> ExperimentTable {
@@ -106,6 +126,41 @@ fn placed(view: &View<'_>, cell: usize) -> Vec<Item> {
     let helpers = fact(view, cell, HELPERS);
     row.push(helpers.map_or_else(|| Item::Nothing("not known".to_owned()), |all| Item::Text(all.to_owned())));
     row
+}
+
+fn formula(view: &View<'_>, cell: usize) -> Option<&'static str> {
+    Some(fact(view, cell, FORMULA)?.parse::<Formula>().ok()?.words())
+}
+
+fn said(view: &View<'_>, cell: usize) -> Vec<Item> {
+    let mut row = row(view, cell, &TOOLS);
+    let unknown = || Item::Nothing("not known of this version".to_owned());
+    row.push(formula(view, cell).map_or_else(unknown, |words| Item::Text(words.to_owned())));
+    row
+}
+
+/// What the tools of the two subjects say that are farthest apart, and what a container costs in each.
+fn tools(view: &View<'_>, cells: &[usize]) -> Option<String> {
+    let of = |cell: usize, metric: &str| Some(estimate(view, cell, metric)?.value);
+    let by_tool = |cell: &&usize| of(**cell, "tool").unwrap_or(0.0);
+    let most = *cells.iter().max_by(|one, other| by_tool(one).total_cmp(&by_tool(other)))?;
+    let least = *cells.iter().min_by(|one, other| by_tool(one).total_cmp(&by_tool(other)))?;
+    let ratio = |metric: &str| Some(of(most, metric)? / of(least, metric)?);
+    let words = |cell| formula(view, cell).unwrap_or("by a formula that is not known of this version");
+    (most != least).then_some(())?;
+    Some(format!(
+        "of one container {}'s own tool says {} ({}) and {}'s {} ({}): {:.1} times as much; the containers weigh {:.1} times as much, \
+         and one more costs {:.1} times as much",
+        view.label(most),
+        Unit::Bytes.format(of(most, "tool")?),
+        words(most),
+        view.label(least),
+        Unit::Bytes.format(of(least, "tool")?),
+        words(least),
+        ratio("tool")?,
+        ratio("weighed")?,
+        ratio("sum")?,
+    ))
 }
 
 /// What is missing from the balance of a subject, where it is certain that something is.
