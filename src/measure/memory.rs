@@ -2,12 +2,12 @@
 
 use std::net::Ipv4Addr;
 
-use dunnage_orders::network::{AwaitAnswer, Client, StartProgram};
+use dunnage_orders::network::{AwaitAnswer, Client, StartProgram, Usage};
 
 use super::{Stamps, sample_of, variables_of};
 use crate::experiment::Setting;
 use crate::experiment::command::Wanted;
-use crate::experiment::memory::{Own, most, names, steps};
+use crate::experiment::memory::{Own, most, names, rest, steps};
 use crate::launch::names::HELPERS;
 use crate::names::Series;
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
@@ -21,7 +21,9 @@ use crate::units::Nanos;
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
     let (subject, most) = (&*subject, most(setting));
     let mut scale = Scale::begin(subject, run)?;
-    let mut ramp = match Own::of(setting).map_err(|why| Failure::new(FailureClass::Unsupported, why))? {
+    let own = Own::of(setting).map_err(|why| Failure::new(FailureClass::Unsupported, why))?;
+    let has_program = own.is_some();
+    let mut ramp = match own {
         None => Ramp::new(subject, ContainerRequest::default(), (Box::new(|_| Ok(())), run)),
         Some(own) => with_program(own, variables_of(setting, run)?.to_vec(), (subject, run)),
     };
@@ -35,8 +37,16 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
         }
         ramp.step(wanted)?;
         scale.weigh(ramp.alive())?;
+        if has_program {
+            // One that has ended does not answer.
+            ramp.alive().iter_mut().try_for_each(|one| one.ask(Usage {}, Nanos(0)).map(drop))?;
+        }
         if ramp.alive().len() > reached {
             reached = ramp.alive().len();
+            if let Some(rest) = rest(setting).filter(|_| wanted == most) {
+                subject.machine().rest(run, rest)?;
+                scale.weigh(ramp.alive())?;
+            }
             if (wanted == most || ramp.ended().is_some())
                 && let Some(last) = ramp.alive().last_mut()
             {

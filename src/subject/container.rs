@@ -265,8 +265,7 @@ impl<'a> Container<'a> {
         if self.processes.is_empty()
             && let Ok(first) = self.first_process()
         {
-            let found = self.helping.find(self.daemons.as_deref().unwrap_or_default(), &[first]);
-            let its = found.into_iter().filter(|one| one.container.is_some());
+            let its = self.helpers().into_iter().filter(|one| one.container.is_some());
             self.processes = process::read(first).into_iter().chain(its.map(|one| one.process)).collect();
         }
     }

@@ -59,16 +59,19 @@ pub fn holding(is_wanted: &dyn Fn(&Path) -> bool) -> impl Iterator<Item = i32> {
 /// does not say that: root owns those of all processes that do not let themselves be dumped.
 pub fn is_ours_or_roots(pid: i32) -> bool {
     let own = rustix::process::geteuid().as_raw();
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    let mut users = users.into_iter().flat_map(str::split_whitespace).map(str::parse).peekable();
-    users.peek().is_some() && users.all(|user| user == Ok(0) || user == Ok(own))
+    users_of(pid).is_some_and(|users| users.iter().all(|user| *user == 0 || *user == own))
+}
+
+/// The real, effective, saved and filesystem user of a process.
+fn users_of(pid: i32) -> Option<[u32; 4]> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace();
+    users.filter_map(|user| user.parse().ok()).collect::<Vec<u32>>().try_into().ok()
 }
 
 /// The real user of a process.
 pub fn user_of(pid: i32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().next()?.parse().ok()
+    users_of(pid).map(|[real, ..]| real)
 }
 
 /// Whether a process that is called like a daemon is one: any user can give a process any name, and start a program that changes
@@ -134,9 +137,8 @@ impl Held {
     /// Holds a process, if it is there and not a zombie.
     pub fn of(pid: i32) -> Option<Held> {
         let held = pidfd::open(pid).ok()?;
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let user = status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().nth(1)?;
-        let found = Held { process: read(pid)?, user: user.parse().ok()?, words: words(pid), held };
+        let [_, user, ..] = users_of(pid)?;
+        let found = Held { process: read(pid)?, user, words: words(pid), held };
         (!has_ended(&found.held)).then_some(found)
     }
 

@@ -12,6 +12,7 @@ mod history;
 mod image_layers;
 mod image_owners;
 mod import;
+mod memory;
 mod network;
 mod pack;
 mod pipeline;

@@ -15,7 +15,7 @@ use self::caller::Caller;
 use super::helpers::{Helping, Working};
 use super::weight::{Instrument, Weighed, Weight};
 use super::{Container, RunContext, Subject};
-use crate::outcome::{Abort, Failure, OrEnvironment};
+use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::sys::memory::charged::{Charged, Charging};
 use crate::sys::memory::resident::{self, Resident};
 use crate::sys::memory::{self, Machine, PAGE};
@@ -114,7 +114,12 @@ impl<'a> Scale<'a> {
         self.settle(&charging, &own)?;
         let firsts: Vec<i32> = firsts.into_iter().map(|(first, _)| first).collect();
         let helpers = self.helping.find(self.subject.daemons().unwrap_or_default(), &firsts);
-        self.readings.push(read(&charging, own, helpers).or_environment("cannot weigh containers")?);
+        let reading = read(&charging, own, helpers).or_environment("cannot weigh containers")?;
+        if let Some(gone) = reading.own.iter().find(|one| !reading.cgroups.contains_key(*one)) {
+            let reason = format!("a container has ended: there is no `{}` any more", gone.display());
+            return Err(Failure::new(FailureClass::Crash, reason).into());
+        }
+        self.readings.push(reading);
         Ok(())
     }
 

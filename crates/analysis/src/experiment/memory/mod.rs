@@ -15,6 +15,7 @@ use super::setting::{Setting, SettingKey, fits};
 use crate::names::{Series, names};
 use crate::outcome::Sample;
 use crate::stats::{self, Margin};
+use crate::subject::spec::parse_duration;
 use crate::subject::{Layer, Need};
 use crate::units::{Better, Nanos, Unit};
 use names::{
@@ -102,8 +103,15 @@ fn at(sample: &Sample, series: &[Series], step: usize) -> Option<f64> {
 /// The steps with at least one container on the way up.
 fn up(sample: &Sample) -> Option<Vec<(usize, f64)>> {
     let counts = sample.series(CONTAINERS)?;
-    let steps = counts.iter().enumerate().filter(|(_, count)| **count > 0);
-    Some(steps.map(|(step, count)| (step, *count as f64)).collect())
+    let is_up = |step: &usize| counts[*step] > step.checked_sub(1).map_or(0, |before| counts[before]);
+    Some((0..counts.len()).filter(is_up).map(|step| (step, counts[step] as f64)).collect())
+}
+
+/// What helpers have more once all containers have rested, for each.
+fn rested(sample: &Sample) -> Option<f64> {
+    let counts = sample.series(CONTAINERS)?;
+    let rest = (1..counts.len()).find(|step| counts[*step] > 0 && counts[*step] == counts[step - 1])?;
+    Some((at(sample, &OF_HELPERS, rest)? - at(sample, &OF_HELPERS, rest - 1)?) / counts[rest] as f64)
 }
 
 /// What one more container adds to the sum of these series.
@@ -130,7 +138,7 @@ fn remains(sample: &Sample, series: &[Series]) -> Option<f64> {
     Some((at(sample, series, last)? - at(sample, series, 0)?) / most as f64)
 }
 
-static METRICS: [Metric; 23] = [
+static METRICS: [Metric; 24] = [
     bytes("sum", |sample| slope(sample, &ALL)).meaning(
         "what one more container adds to all who pay: its cgroup, helpers, the caller, and kernel memory charged to no cgroup",
     ),
@@ -176,6 +184,8 @@ static METRICS: [Metric; 23] = [
     part("first", first).meaning("by how much the first container adds more than each later one"),
     part("fixed", |sample| at(sample, &[HELPERS_ANON, HELPERS_SHMEM, HELPERS_FILE], 0))
         .meaning("what helpers have without any container: the engine's daemons"),
+    part("rested", rested).with(Better::Neither)
+        .meaning("with `rest`: what helpers have more after that time with all containers running, for each one"),
     part("grown", |sample| remains(sample, &OF_HELPERS))
         .meaning("what helpers have more once all containers are gone, for each one that was started"),
     part("left", |sample| remains(sample, &[LEFT]))
@@ -192,7 +202,7 @@ static KEYS: [SettingKey; 1] = [SettingKey::of("containers", &[MOST])
     })
     .meaning("how many run at most; memory is read at 0, 1, half of them, all, and 0 again")];
 
-static GUARDED: [SettingKey; 8] = {
+static GUARDED: [SettingKey; 9] = {
     let [shell, workdir, env, mount, ..] = command::GIVEN;
     let [serve, port, request] = http::SERVES;
     [
@@ -204,6 +214,12 @@ static GUARDED: [SettingKey; 8] = {
         mount,
         port,
         request,
+        SettingKey::of("rest", &[])
+            .or(|value| {
+                let is_time = parse_duration(value).is_some_and(|seconds| (1.0..=600.0).contains(&seconds));
+                fits(is_time, "a time from 1s to 600s")
+            })
+            .meaning("read it once more after this time with all containers running: shims give memory back after 30 s, and programs in Go after two minutes"),
     ]
 };
 
@@ -235,6 +251,11 @@ pub fn most(setting: &Setting) -> usize {
     setting.get("containers").and_then(|text| text.parse().ok()).unwrap_or(2)
 }
 
+/// How long they rest with all running, if they do.
+pub fn rest(setting: &Setting) -> Option<Nanos> {
+    setting.get("rest").and_then(parse_duration).map(Nanos::from_seconds)
+}
+
 /// How many containers there are at each step.
 pub fn steps(most: usize) -> Vec<usize> {
     let mut steps = vec![0, 1, most / 2, most, 0];
@@ -255,7 +276,8 @@ pub static MEMORY: Experiment = Experiment {
     quick_values: |_| &[QUICK],
     cost: |setting, launch| {
         let most = most(setting);
-        Nanos(launch.0 * (most as i64 + 1) + READING.0 * steps(most).len() as i64)
+        let rest = rest(setting).map_or(0, |rest| rest.0 + READING.0);
+        Nanos(launch.0 * (most as i64 + 1) + READING.0 * steps(most).len() as i64 + rest)
     },
     ..Experiment::of(
         NAME,
@@ -299,6 +321,18 @@ mod tests {
         let sample = ramp(&[0, 1, 7], &[(OWN_KERNEL, &[0, 300, 1500])]);
         assert_eq!((value(&sample, "kernel"), value(&sample, "left")), (Some(200.0), None));
         assert_eq!(value(&ramp(&[0, 1], &[(OWN_KERNEL, &[0, 300])]), "kernel"), None);
+    }
+
+    #[test]
+    fn a_rest_is_no_part_of_the_slope() {
+        let flat = [0, 0, 0, 0, 0];
+        let helpers = [HELPERS_SHMEM, HELPERS_FILE, HELPERS_KERNEL].map(|one| (one, &flat[..]));
+        let all =
+            [&helpers[..], &[(HELPERS_ANON, &[0, 500, 800, 200, 0][..]), (OWN_KERNEL, &[0, 10, 40, 90, 0])]]
+                .concat();
+        let sample = ramp(&[0, 1, 4, 4, 0], &all);
+        assert_eq!((value(&sample, "rested"), value(&sample, "kernel")), (Some(-150.0), Some(10.0)));
+        assert_eq!(value(&ramp(&[0, 1, 4, 0], &all), "rested"), None);
     }
 
     #[test]

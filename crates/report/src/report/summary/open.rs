@@ -6,7 +6,7 @@ use crate::plan::Layer;
 use crate::report::text::{in_brackets, joined, percent};
 use crate::report::words::sides;
 use crate::stats::Estimate;
-use crate::units::{counted, three_digits};
+use crate::units::{Unit, counted, three_digits};
 use crate::verdict::{Finding, HOPELESS, Verdict};
 
 /// Pairs named as examples of open comparisons.
@@ -26,18 +26,20 @@ impl<'a> One<'a> {
         };
         let (one, multiple, Estimate { rounds, alpha, .. }) =
             all.iter().filter_map(tail).max_by(|(_, one, _), (_, other, _)| one.total_cmp(other))?;
+        let is_time = one.finding.about.unit == Unit::Seconds;
         let (what, took) = match self.event {
-            Event::Once(what) => (format!("slowest {what}"), "took"),
-            Event::Whole => ("slowest sample".to_owned(), "took"),
+            Event::Once(what) if is_time => (format!("slowest {what}"), "took"),
+            Event::Whole if is_time => ("slowest sample".to_owned(), "took"),
             _ => (format!("largest `{}`", one.finding.about.metric), "was"),
         };
         let text = format!(
-            "the {what} of {} {took} {} times its median ({}, {}); at most {} take longer than that (95 % confidence)",
+            "the {what} of {} {took} {} times its median ({}, {}); at most {} {} than that (95 % confidence)",
             a(self.layer(self.comparison(one.finding).subject)),
             three_digits(multiple),
             self.place(&one),
             counted(rounds, "round"),
-            percent(1.0 - alpha.get().powf(1.0 / rounds as f64))
+            percent(1.0 - alpha.get().powf(1.0 / rounds as f64)),
+            if is_time { "take longer" } else { "are larger" }
         );
         Some(self.sentence(Topic::Risk, text, vec![one.finding]))
     }

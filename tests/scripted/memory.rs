@@ -1,0 +1,36 @@
+//! `memory` on scripted containers: what they weigh is found, and what two subjects differ by is a sentence.
+
+use ::dunnage::record;
+
+use crate::dunnage::Dunnage;
+
+#[test]
+fn a_heavier_container_is_found_with_who_pays() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run(
+        "run memory -s light=fake -s heavy=fake:time=2ms --set containers=10 --rounds 8 --seed 7 --no-html -o DIR",
+    );
+    assert_eq!(ran.code, 0, "{ran}");
+    let recorded = record::load(&dunnage.directory()).expect("a run directory");
+    let metrics = ::dunnage::experiment::find("memory").unwrap().metrics;
+    let mebibytes = |cell: usize, name: &str| {
+        let at = metrics.iter().position(|one| one.name == name).unwrap();
+        let mut values = recorded.series[cell].values[at].clone();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2] / f64::from(1 << 20)
+    };
+    // A mebibyte for each millisecond, a quarter of it in the kernel, and a helper with two.
+    for (cell, each) in [(0, 1.0), (1, 2.0)] {
+        assert!((mebibytes(cell, "container") - 1.25 * each).abs() < 1e-4, "{ran}");
+        assert!((mebibytes(cell, "helpers") - 2.0 * each).abs() < 0.2 * each, "{ran}");
+        assert!((mebibytes(cell, "sum") - 3.4 * each).abs() < 0.2 * each, "{ran}");
+        assert!(mebibytes(cell, "unexplained").abs() < 1e-6 && mebibytes(cell, "fixed") == 40.0, "{ran}");
+    }
+    let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        told.contains("10 containers of heavy take ")
+            && told.contains(" more than of light, of which helpers are "),
+        "{ran}"
+    );
+    assert!(!told.contains("take longer"), "{ran}");
+}
