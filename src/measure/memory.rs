@@ -17,6 +17,9 @@ use crate::subject::weight::{Instrument, Weighed, Weight};
 use crate::subject::{Container, ContainerRequest, Resident, RunContext, Subject};
 use crate::units::Nanos;
 
+/// How many processes that have grown are named.
+const NAMED: usize = 5;
+
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
     let (subject, most) = (&*subject, most(setting));
@@ -118,7 +121,15 @@ fn sample(weighed: &Weighed) -> Sample {
     }
     sample.add(HELPERS, weighed.helpers.clone());
     if !weighed.grown.is_empty() {
-        let grown: Vec<String> = weighed.grown.iter().map(|(name, more)| format!("{name} {more}")).collect();
+        // Any user gives processes any names.
+        let plain =
+            |name: &str| name.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_./:".contains(c), "?");
+        let grown: Vec<String> = weighed
+            .grown
+            .iter()
+            .take(NAMED)
+            .map(|(name, more)| format!("{} {} KiB", plain(name), more / 1024))
+            .collect();
         sample.add(names::GROWN, grown.join(", "));
     }
     if let Some(Instrument { said, weight, figures, formula }) = weighed.instrument {

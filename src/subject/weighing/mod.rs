@@ -104,6 +104,7 @@ impl<'a> Scale<'a> {
                 None => {
                     let first = one.first_process()?;
                     let cgroup = own_cgroup(&charging, first, one.name())?;
+                    self.check(&charging, &cgroup, one.name())?;
                     self.known.insert(one.name().to_owned(), (first, cgroup.clone()));
                     (first, cgroup)
                 }
@@ -127,6 +128,17 @@ impl<'a> Scale<'a> {
     pub fn ask(&mut self, container: &mut Container<'_>) -> Result<(), Abort> {
         if let (Some(charging), Some((_, cgroup))) = (&self.charging, self.known.get(container.name())) {
             self.instrument = instrument::asked(container, (charging, cgroup), self.subject)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a cgroup that is not this container's alone: any may be called as one of a container's.
+    fn check(&self, charging: &Charging, cgroup: &Path, name: &str) -> Result<(), Failure> {
+        let holds_dunnage = charging.own().starts_with(cgroup)
+            || self.caller.as_ref().is_ok_and(|caller| caller.directory().starts_with(cgroup));
+        if holds_dunnage || self.known.values().any(|(_, other)| other == cgroup) {
+            let reason = format!("`{name}` has no memory cgroup of its own: it is in `{}`", cgroup.display());
+            return Err(Failure::environment(reason));
         }
         Ok(())
     }

@@ -122,6 +122,12 @@ pub fn slope(sample: &Sample, series: &[Series]) -> Option<f64> {
     stats::line::slope(points?.into_iter())
 }
 
+/// What each container has of this, of as many as there were at most.
+fn mean(sample: &Sample, series: Series) -> Option<f64> {
+    let (step, count) = up(sample)?.pop()?;
+    Some(at(sample, &[series], step)? / count)
+}
+
 /// By how much the first container adds more than a later one.
 fn first(sample: &Sample) -> Option<f64> {
     let is_first = |count: &&i64| **count == 1;
@@ -147,7 +153,7 @@ static METRICS: [Metric; 24] = [
     part("anon", |sample| slope(sample, &[OWN_ANON, OWN_SHMEM])).meaning("of it, memory of processes, and shared memory"),
     part("kernel", |sample| slope(sample, &[OWN_KERNEL])).meaning("of it, kernel memory"),
     part("file", |sample| slope(sample, &[OWN_FILE])).meaning("of it, page cache of files"),
-    part("charged", |sample| slope(sample, &[OWN_CHARGED])).meaning(
+    part("charged", |sample| mean(sample, OWN_CHARGED)).meaning(
         "what `memory.current` says of the container's cgroup: its weight, and up to 64 pages that each CPU holds unused",
     ),
     part("helpers", |sample| slope(sample, &OF_HELPERS)).meaning(
@@ -197,7 +203,8 @@ static METRICS: [Metric; 24] = [
 
 static KEYS: [SettingKey; 1] = [SettingKey::of("containers", &[MOST])
     .or(|value| {
-        let is_known = value.parse().is_ok_and(|most: usize| (2..=LIMIT).contains(&most));
+        let has_digits = value.starts_with(|c: char| c.is_ascii_digit());
+        let is_known = has_digits && value.parse().is_ok_and(|most: usize| (2..=LIMIT).contains(&most));
         fits(is_known, "a number of containers from 2 to 1000")
     })
     .meaning("how many run at most; memory is read at 0, 1, half of them, all, and 0 again")];
@@ -242,6 +249,12 @@ impl Own {
             return Ok(Some(Own { wanted, port: Some((port, path.to_owned())) }));
         }
         let command = setting.get(command::CMD.name).map(|_| Wanted::of(setting)).transpose()?;
+        let of_a_program = |(key, _): &&(&str, &str)| !["containers", "rest"].contains(key);
+        if let (None, Some((key, _))) = (&command, setting.0.iter().find(of_a_program)) {
+            return Err(format!(
+                "`{key}` is about a program of yours, and there is none\n\nhint: add it, as in `--cmd 'node app.js'`"
+            ));
+        }
         Ok(command.map(|wanted| Own { wanted, port: None }))
     }
 }

@@ -1,7 +1,7 @@
 //! Two tables: what one more container costs and who pays it, and where that is; and in sentences what the figures of subjects
 //! differ by, and what is missing from the balance.
 
-use super::names::FORMULA;
+use super::names::{FORMULA, GROWN};
 use super::{NAME, most};
 use crate::launch::names::HELPERS;
 use crate::stats::{Decision, Estimate, decide};
@@ -51,10 +51,14 @@ const CLOSED: f64 = 0.05;
 pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
     let is_shown = |cell: &usize| view.plan().entry(*cell).twin_of.is_none();
     let cells: Vec<usize> = view.cells_of(NAME).filter(is_shown).collect();
-    if cells.is_empty() {
+    if cells.iter().all(|cell| estimate(view, *cell, "container").is_none()) {
         return Vec::new();
     }
-    let missing: Vec<String> = cells.iter().filter_map(|cell| open(view, *cell)).collect();
+    let missing = cells
+        .iter()
+        .flat_map(|cell| [open(view, *cell), disturbed(view, *cell)])
+        .flatten()
+        .collect::<Vec<_>>();
     let differences: Vec<String> = differences(view);
     let with_tool: Vec<usize> =
         cells.iter().copied().filter(|cell| estimate(view, *cell, "tool").is_some()).collect();
@@ -147,7 +151,8 @@ fn tools(view: &View<'_>, cells: &[usize]) -> Option<String> {
     let least = *cells.iter().min_by(|one, other| by_tool(one).total_cmp(&by_tool(other)))?;
     let ratio = |metric: &str| Some(of(most, metric)? / of(least, metric)?);
     let words = |cell| formula(view, cell).unwrap_or("by a formula that is not known of this version");
-    (most != least).then_some(())?;
+    let has_rounds = |cell| estimate(view, cell, "tool").is_some_and(|one| one.interval.is_some());
+    (most != least && has_rounds(most) && has_rounds(least)).then_some(())?;
     Some(format!(
         "of one container {}'s own tool says {} ({}) and {}'s {} ({}): {:.1} times as much; the containers weigh {:.1} times as much, \
          and one more costs {:.1} times as much",
@@ -166,12 +171,33 @@ fn tools(view: &View<'_>, cells: &[usize]) -> Option<String> {
 /// What is missing from the balance of a subject, where it is certain that something is.
 fn open(view: &View<'_>, cell: usize) -> Option<String> {
     let (rest, sum) = (estimate(view, cell, "unexplained")?, estimate(view, cell, "sum")?);
-    let is_missing = matches!(decide(&rest, sum.value.abs() * CLOSED), Decision::More | Decision::Less);
-    is_missing.then(|| {
+    let is_decided = matches!(decide(&rest, sum.value.abs() * CLOSED), Decision::More | Decision::Less);
+    // One round has no interval.
+    let is_large = rest.interval.is_none() && rest.value.abs() > sum.value.abs() / 2.0;
+    (is_decided || is_large).then(|| {
         format!(
             "{}: something is missing: the machine's memory changes by {} for each container that no payer accounts for",
             view.label(cell),
             estimated(Unit::Bytes, &rest)
+        )
+    })
+}
+
+/// Which other processes grew or shrank meanwhile, where that matters.
+fn disturbed(view: &View<'_>, cell: usize) -> Option<String> {
+    let (others, sum) = (estimate(view, cell, "others")?, estimate(view, cell, "sum")?);
+    let names = view
+        .run
+        .facts(cell, GROWN)
+        .flatten()
+        .next_back()
+        .map(|all| format!(" (first: {all})"))
+        .unwrap_or_default();
+    (others.value.abs() > sum.value.abs() * CLOSED).then(|| {
+        format!(
+            "{}: other processes changed by {} for each container meanwhile, which is no part of its price{names}",
+            view.label(cell),
+            estimated(Unit::Bytes, &others)
         )
     })
 }
