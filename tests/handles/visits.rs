@@ -74,40 +74,89 @@ fn half_a_ramp_is_a_result_up_to_where_it_came_and_says_why_it_ended() {
     assert_eq!(containers.collect::<Vec<_>>(), Vec::<std::ffi::OsString>::new());
 }
 
-/// The host's files that a program in Python needs.
-const PYTHON: &str = "--mount /usr:/usr:ro --mount /lib:/lib:ro --mount /lib64:/lib64:ro";
+/// What is planted. `weigh SIZE THREADS`: so many mebibytes without a file, as many shared, half as many in a file of its own, and
+/// threads. `read`: a file that only this container has claimed. `hold OWN SHARED PIPES`: mebibytes of its own, some that it shares
+/// with a child that has as many of its own, and pipes. All stay.
+const PLANT: &str = r#"
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-/// The content of the planted container: so many mebibytes without a file, as many shared, a file, and threads.
-const PLANT: &str = "import mmap, os, sys, threading, time
-mebibytes, threads = int(sys.argv[1]), int(sys.argv[2])
-own = mmap.mmap(-1, max(mebibytes, 1) << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-shared = mmap.mmap(-1, max(mebibytes, 1) << 20, mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)
-for at in range(0, mebibytes << 20, 4096):
-    own[at] = shared[at] = 1
-with open('/planted', 'wb') as file:
-    file.write(bytes(mebibytes << 19))
-    os.fsync(file.fileno())
-threading.stack_size(65536)
-for _ in range(threads):
-    threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
-time.sleep(3600)
-";
+static char *filled(long mebibytes, int kind) {
+    char *at = mmap(0, (mebibytes << 20) + 4096, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) exit(1);
+    madvise(at, (mebibytes << 20) + 4096, MADV_NOHUGEPAGE);
+    return memset(at, 1, mebibytes << 20);
+}
+
+static void *waits(void *unused) { for (;;) pause(); return unused; }
+
+int main(int count, char **words) {
+    static char block[1 << 20];
+    long of[3] = {0};
+    for (int at = 2; at < count && at < 5; at++) of[at - 2] = atol(words[at]);
+    if (!strcmp(words[1], "weigh")) {
+        filled(of[0], MAP_PRIVATE);
+        filled(of[0], MAP_SHARED);
+        int file = open("/planted", O_CREAT | O_WRONLY, 0600);
+        for (long at = 0; at < of[0] / 2; at++) if (write(file, block, sizeof block) != sizeof block) return 2;
+        if (fsync(file)) return 3;
+        pthread_attr_t small;
+        pthread_attr_init(&small);
+        pthread_attr_setstacksize(&small, 65536);
+        for (long at = 0; at < of[1]; at++) { pthread_t one; if (pthread_create(&one, &small, waits, 0)) return 4; }
+    } else if (!strcmp(words[1], "read")) {
+        char path[64];
+        int number = 0;
+        for (;; number++) { sprintf(path, "/data/claimed%d", number); if (!mkdir(path, 0700)) break; }
+        sprintf(path, "/data/%d", number);
+        int file = open(path, O_RDONLY);
+        if (file < 0) return 5;
+        while (read(file, block, sizeof block) > 0);
+    } else {
+        struct rlimit files = {2 * of[2] + 64, 2 * of[2] + 64};
+        if (of[2] && setrlimit(RLIMIT_NOFILE, &files)) return 6;
+        if (of[1]) {
+            char *both = filled(of[1], MAP_SHARED);
+            fork();
+            for (long at = 0; at < of[1] << 20; at += 4096) ((volatile char *) both)[at];
+        }
+        for (long at = 0; at < of[2]; at++) { int both[2]; if (pipe(both)) return 7; }
+        filled(of[0], MAP_PRIVATE);
+    }
+    waits(0);
+}
+"#;
+
+/// The planted program under this name, which needs no files.
+fn plant(dunnage: &Dunnage, name: &str) -> PathBuf {
+    let [source, made] = ["plant.c", name].map(|name| dunnage.state().with_file_name(name));
+    std::fs::write(&source, PLANT).unwrap();
+    let words = ["-static", "-pthread", "-O1", "-o"];
+    let compiled = std::process::Command::new("cc").args(words).arg(&made).arg(&source).output().unwrap();
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    made
+}
 
 #[test]
 fn planted_memory_is_found_in_the_container() {
     const TEST: &str = "planted_memory_is_found_in_the_container";
-    if lacks(TEST, Need::Crun) || lacks(TEST, Need::Root) || !Path::new("/usr/bin/python3").exists() {
+    if lacks(TEST, Need::Crun) || lacks(TEST, Need::Root) || lacks(TEST, Need::Cc) {
         return;
     }
     let weighed = |size: usize, threads: usize| {
         let dunnage = Dunnage::new();
-        let script = dunnage.state().with_file_name("plant.py");
-        std::fs::write(&script, PLANT).unwrap();
         let mut command = dunnage.command(&format!(
-            "run memory -s crun --set containers=4 --rounds 1 --no-html -o DIR {PYTHON} --mount {}:/plant.py:ro",
-            script.display()
+            "run memory -s crun --set containers=4 --rounds 1 --no-html -o DIR --mount {}:/plant:ro",
+            plant(&dunnage, "plant").display()
         ));
-        command.arg("--cmd").arg(format!("/usr/bin/python3 /plant.py {size} {threads}"));
+        command.arg("--cmd").arg(format!("/plant weigh {size} {threads}"));
         let ran = finished(command.output().unwrap());
         let recorded = record::load(&dunnage.directory()).unwrap_or_else(|why| panic!("{why}: {ran}"));
         [names::OWN_ANON, names::OWN_SHMEM, names::OWN_FILE, names::OWN_KERNEL]
@@ -129,57 +178,21 @@ fn planted_memory_is_found_in_the_container() {
     assert!((8.0..16.0).contains(&kernel) && shmem == 0.0 && file.abs() < 0.1, "{threads:?} {without:?}");
 }
 
-/// A process that stays: so many mebibytes of its own, so many that it shares with a child that has as many of its own, and pipes.
-const HOLDER: &str = "import mmap, os, resource, sys, time
-own, shared, pipes = (int(word) for word in sys.argv[1:4])
-resource.setrlimit(resource.RLIMIT_NOFILE, (2 * pipes + 64,) * 2) if pipes else None
-if shared:
-    both = mmap.mmap(-1, shared << 20, mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)
-    for at in range(0, shared << 20, 4096):
-        both[at] = 1
-    if os.fork() == 0:
-        os.setpgid(0, os.getppid())
-    sum(both[at] for at in range(0, shared << 20, 4096))
-held = [os.pipe() for _ in range(pipes)]
-mine = mmap.mmap(-1, own << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-for at in range(0, own << 20, 4096):
-    mine[at] = 1
-time.sleep(600)
-";
-
-/// The words of a shell that starts such a process, with this name, for the container `$name`, or ends it.
+/// The words of a shell that starts a process that holds this, with this name, for the container `$name`, or ends it.
 fn held(dunnage: &Dunnage, name: &str, holds: &str) -> [String; 2] {
-    let [holder, pids, python] = ["holder.py", "pids", name].map(|name| dunnage.state().with_file_name(name));
-    std::fs::write(&holder, HOLDER).unwrap();
+    let (holder, pids) = (plant(dunnage, name), dunnage.state().with_file_name("pids"));
     std::fs::create_dir(&pids).unwrap();
-    std::fs::copy("/usr/bin/python3", &python).unwrap();
-    let (holder, pids, python) = (holder.display(), pids.display(), python.display());
+    let (holder, pids) = (holder.display(), pids.display());
     [
-        format!(
-            "setsid {python} {holder} {holds} </dev/null >/dev/null 2>&1 & echo $! >{pids}/$name; sleep 0.5"
-        ),
+        format!("setsid {holder} hold {holds} </dev/null >/dev/null 2>&1 & echo $! >{pids}/$name; sleep 0.5"),
         format!("[ ! -e {pids}/$name ] || kill -- -$(cat {pids}/$name); rm -f {pids}/$name"),
     ]
 }
 
-/// Each container reads a file of its own, which only it has claimed.
-const READER: &str = "import os, time
-for number in range(100):
-    try:
-        os.mkdir(f'/data/claimed{number}')
-        break
-    except FileExistsError:
-        pass
-with open(f'/data/{number}', 'rb') as file:
-    while file.read(1 << 20):
-        pass
-time.sleep(3600)
-";
-
 #[test]
 fn what_is_left_is_the_callers_the_others_or_stays_behind() {
     const TEST: &str = "what_is_left_is_the_callers_the_others_or_stays_behind";
-    if lacks(TEST, Need::Crun) || lacks(TEST, Need::Root) || !Path::new("/usr/bin/python3").exists() {
+    if lacks(TEST, Need::Crun) || lacks(TEST, Need::Root) || lacks(TEST, Need::Cc) {
         return;
     }
     const PIPES: usize = 4000;
@@ -197,16 +210,16 @@ fn what_is_left_is_the_callers_the_others_or_stays_behind() {
     for number in 0..8 {
         std::fs::write(data.join(number.to_string()), vec![1; 32 << 20]).unwrap();
     }
-    std::fs::write(data.join("reader.py"), READER).unwrap();
     // What they have in the cache now is charged to this test.
     assert!(std::process::Command::new("sync").status().unwrap().success());
     ::dunnage::sys::page_cache::empty().unwrap();
     let mut command = dunnage.command(&format!(
-        "run memory -s plain=crun -s untidy=crun:bin={} --set containers=2 --rounds 1 --no-html -o DIR {PYTHON} --mount {}:/data",
+        "run memory -s plain=crun -s untidy=crun:bin={} --set containers=2 --rounds 1 --no-html -o DIR --mount {}:/data --mount {}:/plant:ro",
         untidy.display(),
-        data.display()
+        data.display(),
+        plant(&dunnage, "reader").display()
     ));
-    command.arg("--cmd").arg("/usr/bin/python3 /data/reader.py");
+    command.arg("--cmd").arg("/plant read");
     let ran = finished(command.output().unwrap());
     let recorded = record::load(&dunnage.directory()).unwrap_or_else(|why| panic!("{why}: {ran}"));
     let of = |series: &[Series]| ["plain", "untidy"].map(|label| mebibytes(&recorded, label, series));
@@ -222,9 +235,8 @@ fn what_is_left_is_the_callers_the_others_or_stays_behind() {
     let [plain, untidy] = of(&[names::CALLER]);
     let pipes = untidy - plain;
     assert!((PIPES as f64 / 1024.0..PIPES as f64 / 256.0).contains(&pipes), "{plain} {untidy}: {ran}");
-    // The interpreter itself has a few more.
     let [plain, untidy] = of(&[names::OTHERS]);
-    assert!((15.5..32.0).contains(&(untidy - plain)), "{plain} {untidy}");
+    assert!((15.5..18.0).contains(&(untidy - plain)), "{plain} {untidy}");
     let grown = recorded.facts(cell(&recorded, "untidy"), names::GROWN).next().unwrap().unwrap_or_default();
     assert!(grown.contains("stranger"), "{grown}");
     assert_eq!(of(&[names::HELPER_COUNT]), [0.0, 0.0]);
@@ -238,7 +250,7 @@ fn what_is_left_is_the_callers_the_others_or_stays_behind() {
 #[test]
 fn helpers_that_share_memory_are_counted_once() {
     const TEST: &str = "helpers_that_share_memory_are_counted_once";
-    if lacks(TEST, Need::Podman) || lacks(TEST, Need::Root) || !Path::new("/usr/bin/python3").exists() {
+    if lacks(TEST, Need::Podman) || lacks(TEST, Need::Root) || lacks(TEST, Need::Cc) {
         return;
     }
     let dunnage = Dunnage::new();
@@ -262,9 +274,9 @@ fn helpers_that_share_memory_are_counted_once() {
     let ran = dunnage.run("run memory -s podman:net=none --set containers=2 --rounds 1 --no-html -o DIR");
     let recorded = record::load(&dunnage.directory()).unwrap_or_else(|why| panic!("{why}: {ran}"));
     let of = |series: &[Series]| mebibytes(&recorded, "podman:net=none", series);
-    // Its name is that of a helper of podman's: 64 of both together and 16 of each, two interpreters, and a monitor. By RSS it would be 160.
+    // Its name is that of a helper of podman's: 64 of both together and 16 of each, and a monitor. By RSS it would be 160.
     let own = of(&[names::HELPERS_ANON, names::HELPERS_SHMEM]);
-    assert!((96.0..112.0).contains(&own), "{own}: {ran}");
+    assert!((96.0..98.0).contains(&own), "{own}: {ran}");
     assert!(of(&[names::HELPERS_RSS]) > 160.0, "{ran}");
     assert!(is_about(of(&[names::HELPERS_SHMEM]), 64.0, 0.01), "{ran}");
 }
