@@ -119,6 +119,13 @@ const fn throttled(metric: &'static str, differs: &'static str) -> Same {
     }
 }
 
+const TOOL: Same = value(
+    "memory",
+    "tool",
+    "each tool has a formula of its own, which changes with its version and that of cgroups, so figures of two engines are not of the same \
+     thing; `sum` is what one more container adds",
+);
+
 const REQUESTS: Same = Same {
     setting: is_the_published_web_load,
     conditions: "`http` with `clients=published`, through a published port or on the host's network",
@@ -179,7 +186,15 @@ const RULES: &[Rule] = &[
     ),
     rule("net_latency", |one| !one.is_measured(), Counterpart::None(NOT_MEASURED)),
     rule("net_latency", everything, Counterpart::None(HALF)),
-    rule("memory", everything, Counterpart::NoneYet("memory")),
+    rule("memory", |one| one.is_derived(), Counterpart::None(DERIVED)),
+    rule("memory", |one| one.metric == "cgroup_per_container", Counterpart::Metric(TOOL)),
+    rule(
+        "memory",
+        everything,
+        Counterpart::None(
+            "it is of the whole machine, a total, or of some of the processes; `memory` gives what one more container adds, with all who pay",
+        ),
+    ),
     rule("scale", everything, Counterpart::NoneYet("density")),
     rule("nested", everything, Counterpart::NoneYet("nested")),
     rule(
