@@ -137,7 +137,6 @@ fn sample(weighed: &Weighed) -> Sample {
             (names::SAID, said),
             (names::SAID_CHARGED, figures.charged),
             (names::SAID_WEIGHT, weight.own() + weight.file),
-            (names::SAID_KERNEL, weight.kernel),
         ]);
         sample.extend(formula.map(|formula| (names::SAID_BY_FORMULA, formula.of(&figures))));
         sample.extend(formula.map(|formula| (names::FORMULA, formula.to_string())));

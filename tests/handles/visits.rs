@@ -282,3 +282,28 @@ fn helpers_that_share_memory_are_counted_once() {
     assert!(is_about(shared, 64.0, 0.01) && (32.0..64.0).contains(&own), "{shared} {own}: {ran}");
     assert!(of(&[names::HELPERS_RSS]) > 160.0, "{ran}");
 }
+
+#[test]
+fn a_tool_whose_figure_is_not_its_formulas_is_found() {
+    const TEST: &str = "a_tool_whose_figure_is_not_its_formulas_is_found";
+    if lacks(TEST, Need::Podman) || lacks(TEST, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let strange = dunnage.state().with_file_name("podman");
+    let words = r#"for word; do case $word in stats) echo '{"MemUsage":"9.9MB / 24GB"}'; exit;; esac; done"#;
+    std::fs::write(&strange, format!("#!/bin/sh\n{words}\nexec podman \"$@\"\n")).unwrap();
+    std::fs::set_permissions(&strange, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = dunnage.run(&format!(
+        "run memory -s plain=podman:net=none -s strange=podman:net=none,bin={} --set containers=2 --rounds 1 --no-html -o DIR",
+        strange.display()
+    ));
+    let recorded = record::load(&dunnage.directory()).unwrap_or_else(|why| panic!("{why}: {ran}"));
+    let analysis = ::dunnage::verdict::analyse(&recorded);
+    let table = analysis.experiment_tables.iter().find(|table| table.name == "tools").expect("the tools");
+    let formulas: Vec<String> =
+        table.rows.iter().map(|row| serde_json::to_string(row.last().unwrap()).unwrap()).collect();
+    let [plain, strange] = &formulas[..] else { panic!("{formulas:?}: {ran}") };
+    assert!(!plain.contains("not that") && plain.len() > 2, "{plain}: {ran}");
+    assert!(strange.contains("not that of its version"), "{strange}: {ran}");
+}

@@ -21,7 +21,7 @@ use crate::units::{Better, Nanos, Unit};
 use names::{
     CALLER, CONTAINERS, DUNNAGE, DYING, HELPER_COUNT, HELPERS_ANON, HELPERS_FILE, HELPERS_KERNEL,
     HELPERS_RSS, HELPERS_SHMEM, LEFT, MACHINE, OTHERS, OWN_ANON, OWN_CHARGED, OWN_FILE, OWN_KERNEL,
-    OWN_SHMEM, SAID, SAID_CHARGED, SAID_WEIGHT, UNCHARGED,
+    OWN_SHMEM, SAID, SAID_BY_FORMULA, SAID_CHARGED, SAID_WEIGHT, UNCHARGED,
 };
 
 pub mod tables;
@@ -37,7 +37,7 @@ names! {
     }
     Counter {
         UNREAD = "unread_processes", UNSETTLED = "unsettled_steps", SAID = "tool_says", SAID_CHARGED = "tool_charged",
-        SAID_WEIGHT = "tool_weight", SAID_KERNEL = "tool_kernel", SAID_BY_FORMULA = "tool_by_formula",
+        SAID_WEIGHT = "tool_weight", SAID_BY_FORMULA = "tool_by_formula",
     }
     Fact { GROWN = "grown", ENDED = "ended", FORMULA = "tool_formula", }
 }
@@ -144,7 +144,7 @@ fn remains(sample: &Sample, series: &[Series]) -> Option<f64> {
     Some((at(sample, series, last)? - at(sample, series, 0)?) / most as f64)
 }
 
-static METRICS: [Metric; 24] = [
+static METRICS: [Metric; 25] = [
     bytes("sum", |sample| slope(sample, &ALL)).meaning(
         "what one more container adds to all who pay: its cgroup, helpers, the caller, and kernel memory charged to no cgroup",
     ),
@@ -185,6 +185,9 @@ static METRICS: [Metric; 24] = [
     part("left_out", |sample| Some((sample.counter(SAID_CHARGED)? - sample.counter(SAID)?) as f64))
         .with(Better::Neither)
         .meaning("what is charged to it and left out by the tool's formula"),
+    part("off_formula", |sample| Some((sample.counter(SAID)? - sample.counter(SAID_BY_FORMULA)?) as f64))
+        .with(Better::Neither)
+        .meaning("by how much the tool's figure differs from its formula on the figures of the cgroup right before"),
     part("weighed", |sample| Some(sample.counter(SAID_WEIGHT)? as f64))
         .meaning("what that container weighs then: what the tool says, less what is unused, with what it leaves out"),
     part("first", first).meaning("by how much the first container adds more than each later one"),

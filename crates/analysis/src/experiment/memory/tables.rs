@@ -44,6 +44,10 @@ const TOOLS: [Shown; 4] = [
     ("left_out", "left out", Unit::Bytes),
 ];
 
+/// Four pages, and a share.
+const PAGES: f64 = 16_384.0;
+const ROUNDED: f64 = 0.01;
+
 /// A share of what a container costs below which nothing is missing from the balance.
 const CLOSED: f64 = 0.05;
 
@@ -136,10 +140,21 @@ fn formula(view: &View<'_>, cell: usize) -> Option<&'static str> {
     Some(fact(view, cell, FORMULA)?.parse::<Formula>().ok()?.words())
 }
 
+/// Whether a tool's figure is not what its formula gives: pages come and go between two readings, and tools print few digits.
+fn is_off(view: &View<'_>, cell: usize) -> bool {
+    let value = |metric| estimate(view, cell, metric).map(|one| one.value);
+    value("off_formula")
+        .zip(value("tool"))
+        .is_some_and(|(off, tool)| off.abs() > PAGES.max(tool.abs() * ROUNDED))
+}
+
 fn said(view: &View<'_>, cell: usize) -> Vec<Item> {
     let mut row = row(view, cell, &TOOLS);
-    let unknown = || Item::Nothing("not known of this version".to_owned());
-    row.push(formula(view, cell).map_or_else(unknown, |words| Item::Text(words.to_owned())));
+    row.push(match (formula(view, cell), is_off(view, cell)) {
+        (None, _) => Item::Nothing("not known of this version".to_owned()),
+        (Some(words), false) => Item::Text(words.to_owned()),
+        (Some(words), true) => Item::Text(format!("not that of its version ({words})")),
+    });
     row
 }
 
