@@ -247,6 +247,8 @@ pub enum Compared {
 pub enum Event {
     /// Once per job, which waits for it: `launch`. The first metric is the wait.
     Once(&'static str),
+    /// Each of these holds what the first metric counts, as long as it is there; nothing waits for that: `container`.
+    Held(&'static str),
     /// A whole piece of work whose length is the first metric; its share says everything.
     Whole,
     /// Each metric is about something that a program does many times: `call`.
@@ -258,7 +260,7 @@ pub enum Event {
 impl Event {
     /// Whether the first metric is the answer; otherwise all metrics with verdicts have the same rank.
     pub fn has_one_answer(self) -> bool {
-        matches!(self, Event::Once(_) | Event::Whole)
+        matches!(self, Event::Once(_) | Event::Held(_) | Event::Whole)
     }
 }
 

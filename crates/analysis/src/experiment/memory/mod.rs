@@ -284,7 +284,7 @@ pub static MEMORY: Experiment = Experiment {
     keys: &KEYS,
     guarded: &GUARDED,
     refuses: |setting| Own::of(setting).err(),
-    event: Event::Once("container"),
+    event: Event::Held("container"),
     scope: Scope::Few,
     keeps_samples: true,
     empty_launch: None,

@@ -45,11 +45,15 @@ pub(super) fn picture(
 ) -> Option<Picture> {
     subjects.sort_by(|(_, one), (_, other)| at_share(one, 0.5).total_cmp(&at_share(other, 0.5)));
     let unit = across.unit;
+    let [take, longest, no_longer] = match unit {
+        Unit::Seconds => ["take", "longest", "took no longer"],
+        _ => ["have", "largest", "had no more"],
+    };
     let table = quantiles(unit, subjects.iter().map(|(label, steps)| (label.as_str(), steps.as_slice())));
     let curve = |(label, steps): (String, Vec<f64>)| {
         let shown = |share| unit.format(at_share(&steps, share));
         let words = format!(
-            "{label}: half of the {of} take up to {}, 95 % up to {}, the longest {}",
+            "{label}: half of the {of} {take} up to {}, 95 % up to {}, the {longest} {}",
             shown(0.5),
             shown(0.95),
             shown(1.0)
@@ -62,7 +66,7 @@ pub(super) fn picture(
     let up = Side { name: String::new(), unit: Unit::Share, range: Range::FromZero };
     let plane = Plane { across, up, strips: Strips::Together, shape: Shape::Stair, curves };
     let caption = vec![format!(
-        "At each value, the height is the share of {of} that took no longer. Subjects are in the order of their medians; \
+        "At each value, the height is the share of {of} that {no_longer}. Subjects are in the order of their medians; \
          lines differ in colour and dashes."
     )];
     plane.picture(name, title, caption, "Cumulative distributions", table)

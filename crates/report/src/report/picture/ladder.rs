@@ -71,7 +71,8 @@ fn of_experiment(report: &Report, experiment: &Experiment) -> Option<Picture> {
     };
     let panels: Vec<Panel> = settings.iter().map(panel).collect();
     let heads = PARTS.iter().map(|(name, _)| *name).chain(["whole [interval]"]).collect();
-    let title = format!("What each layer adds until a command has {} ({})", metric.name, experiment.name);
+    let until = if metric.unit == Unit::Seconds { "until a command has" } else { "to" };
+    let title = format!("What each layer adds {until} {} ({})", metric.name, experiment.name);
     (!panels.is_empty()).then(|| {
         let rows = Rows { layout: &LAYOUT, legend: &PARTS, heads, panels };
         rows.picture(&["summary"], title, caption, "Stacked bars, what each layer adds")

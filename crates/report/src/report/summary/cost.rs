@@ -22,7 +22,7 @@ impl<'a> One<'a> {
         let more = self.more(layer);
         let (least, range) = (more.first()?, self.range(&more, ["between", "and"])?);
         let what = match self.event {
-            Event::Once(what) => format!("each {what}"),
+            Event::Once(what) | Event::Held(what) => format!("each {what}"),
             _ => self.name.to_owned(),
         };
         let metric = least.finding.about.metric;
@@ -83,7 +83,7 @@ impl<'a> One<'a> {
                 "{} {what} adds less than {share} to jobs longer than {never}, and more than {share} to jobs shorter than {always}, if each job waits for one {what} and computes as fast inside as outside",
                 if what.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
             ),
-            Event::Whole | Event::Works => return None,
+            Event::Held(_) | Event::Whole | Event::Works => return None,
         };
         Some(self.sentence(Topic::Threshold, text, rests_on))
     }

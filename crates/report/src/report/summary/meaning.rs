@@ -77,7 +77,7 @@ impl One<'_> {
                     percent(share)
                 ),
             ),
-            Event::Whole | Event::Works => return None,
+            Event::Held(_) | Event::Whole | Event::Works => return None,
         };
         let risk = format!("each {what} (`{}`) costs more than on {}: {range}", metric.name, self.baseline());
         let rests_on = findings(&more).into_iter().map(|finding| finding.about.clone()).collect();
