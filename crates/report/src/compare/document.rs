@@ -13,7 +13,7 @@ use crate::experiment;
 use crate::report::head;
 use crate::report::model::Metric;
 use crate::report::text::{capital, clean, confidence, in_brackets, in_percent};
-use crate::report::words::inside;
+use crate::report::words::{inside, insides};
 use crate::units::counted;
 use crate::verdict::Kind;
 
@@ -147,7 +147,7 @@ fn section(experiment: &Experiment, pictures: Vec<Block>) -> Section {
     let told = told.into_iter().map(|(kind, text)| Item::of(text).marked(Tone::of(kind), ""));
     let mut blocks = vec![
         Block::words(capital(experiment.question)),
-        Block::hidden("What the timed interval includes", vec![Block::Facts(inside.collect())]),
+        Block::hidden(insides(&experiment.metrics), vec![Block::Facts(inside.collect())]),
     ];
     blocks.extend(pictures);
     blocks.extend(of(true));

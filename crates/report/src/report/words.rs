@@ -249,6 +249,14 @@ pub(super) fn without_keys(entry: &Entry, told: &BTreeSet<(String, String)>) -> 
     clean(&if is_named(entry) { entry.label.clone() } else { spec.to_string() })
 }
 
+/// What a list of these metrics is called.
+pub(crate) fn insides(metrics: &[Metric]) -> &'static str {
+    match metrics.iter().any(|metric| metric.unit == Unit::Seconds) {
+        true => "What the timed interval includes",
+        false => "What the values are",
+    }
+}
+
 /// What a metric's interval includes, and the smallest difference that matters.
 pub(crate) fn inside(metric: &Metric) -> String {
     let (absolute, relative) = metric.margin;

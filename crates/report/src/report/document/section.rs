@@ -8,8 +8,8 @@ use crate::document::{Block, Item, Section, Table, Tone};
 use crate::report::model::{Experiment, Failure, Report};
 use crate::report::picture;
 use crate::report::text::{capital, in_brackets};
-use crate::report::words::inside;
-use crate::units::{Unit, counted};
+use crate::report::words::{inside, insides};
+use crate::units::counted;
 
 /// Drawings of rounds on the whole page, which keep it below a few megabytes.
 const DRAWINGS: usize = 700;
@@ -81,11 +81,7 @@ fn section(report: &Report, experiment: &Experiment, labels: &[String], drawn: V
     let mut blocks = vec![Block::words(capital(experiment.question))];
     blocks.extend(experiment.rounds.map(|rounds| Block::note(format!("In {rounds} of the planned rounds."))));
     blocks.push(Block::List(suspects.collect()));
-    let includes = match experiment.metrics.iter().any(|metric| metric.unit == Unit::Seconds) {
-        true => "What the timed interval includes",
-        false => "What the values are",
-    };
-    blocks.push(Block::hidden(includes, vec![Block::Facts(inside.collect())]));
+    blocks.push(Block::hidden(insides(&experiment.metrics), vec![Block::Facts(inside.collect())]));
     blocks.extend(own::factors(experiment));
     blocks.extend(pictures.map(Block::picture));
     blocks.extend(own::experiment_tables(experiment, labels));
