@@ -20,7 +20,7 @@ use super::{
 };
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::resource::Held;
-use crate::sys::{affinity, clock, interface};
+use crate::sys::{affinity, clock, conntrack, interface};
 use crate::units::Nanos;
 
 /// How long to wait for a program's first answer before looking whether it still runs.
@@ -360,7 +360,7 @@ impl<'a> Pair<'a> {
         if let Some(way) = self.subject.machine().way(self.path) {
             return Ok((work(self)?.0, way));
         }
-        let before = self.counters()?;
+        let (before, known) = (self.counters()?, conntrack::tracked().unwrap_or_default());
         let (result, packets) = work(self)?;
         let after = self.counters()?;
         let mut passed = after.passed(&before, packets);
@@ -369,7 +369,7 @@ impl<'a> Pair<'a> {
         if let Some(names) = own.and_then(|own| passed.get_mut(&own)) {
             names.retain(|name| interface::exists(name));
         }
-        let mut way = after.way(&before, self.target, self.service.transport(), &passed);
+        let mut way = after.way((&before, &known), (self.target, self.service.transport()), &passed);
         if let Some(fault) = way.fault(self.path) {
             let reason = format!("not on the path `{}`: {fault}", self.path.name());
             return Err(Failure::new(FailureClass::Treatment, reason).into());

@@ -93,15 +93,21 @@ impl Counters {
         (helpers, used.into_iter().sum())
     }
 
-    /// The way of a connection to this target on the host or in a container, past these interfaces.
-    pub fn way(&self, before: &Counters, target: SocketAddr, transport: Transport, passed: &Passed) -> Way {
+    /// The way of a connection to this target on the host or in a container, past these interfaces, which is none of those that were
+    /// tracked before.
+    pub fn way(
+        &self,
+        (before, known): (&Counters, &[Tracked]),
+        (target, transport): (SocketAddr, Transport),
+        passed: &Passed,
+    ) -> Way {
         let (helpers, helper_cpu) = self.helped(before);
         let mut interfaces: Vec<String> = passed.values().flatten().map(|name| plain(name)).collect();
         interfaces.sort_unstable();
         interfaces.dedup();
         Way {
             translation: conntrack::tracked()
-                .map(|all| translation(&all, target, transport))
+                .map(|all| translation(&all, known, (target, transport)))
                 .map_err(|error| error.to_string()),
             listener: listener(target, transport),
             interfaces,
@@ -190,13 +196,14 @@ fn plain(interface: &str) -> String {
 }
 
 /// How a connection to this target is translated; `none` if it is not, or is not tracked.
-fn translation(all: &[Tracked], target: SocketAddr, transport: Transport) -> String {
+fn translation(all: &[Tracked], known: &[Tracked], (target, transport): (SocketAddr, Transport)) -> String {
     let number = match transport {
         Transport::Tcp => libc::IPPROTO_TCP,
         Transport::Udp => libc::IPPROTO_UDP,
     };
     let is_it = |one: &&Tracked| one.original.target == target && i32::from(one.original.protocol) == number;
-    let Some(one) = all.iter().find(is_it) else { return "none".to_owned() };
+    let own = all.iter().filter(is_it).find(|one| !known.contains(one));
+    let Some(one) = own.or_else(|| all.iter().find(is_it)) else { return "none".to_owned() };
     let mut told = Vec::new();
     if one.reply.source != one.original.target {
         told.push(format!("dnat {}", one.reply.source));
@@ -312,13 +319,20 @@ mod tests {
             target: target.parse().unwrap(),
         };
         let tracked = |reply: Tuple| [Tracked { original: tuple("10.0.0.9:4000", "10.0.0.9:80"), reply }];
-        let told = |reply| translation(&tracked(reply), "10.0.0.9:80".parse().unwrap(), Transport::Tcp);
+        let target = ("10.0.0.9:80".parse().unwrap(), Transport::Tcp);
+        let told = |reply| translation(&tracked(reply), &[], target);
         assert_eq!(told(tuple("10.0.0.9:80", "10.0.0.9:4000")), "none");
         assert_eq!(told(tuple("172.17.0.2:7000", "10.0.0.9:4000")), "dnat 172.17.0.2:7000");
         let both = told(tuple("172.17.0.2:7000", "172.17.0.1:4000"));
         assert_eq!(both, "dnat 172.17.0.2:7000 snat 172.17.0.1");
         let other = "10.0.0.9:81".parse().unwrap();
-        assert_eq!(translation(&tracked(tuple("1.1.1.1:1", "2.2.2.2:2")), other, Transport::Tcp), "none");
+        let elsewhere = tracked(tuple("1.1.1.1:1", "2.2.2.2:2"));
+        assert_eq!(translation(&elsewhere, &[], (other, Transport::Tcp)), "none");
+        // Another program had the port a minute ago.
+        let [old] = tracked(tuple("10.0.0.9:80", "10.0.0.9:4000"));
+        let [new] = tracked(tuple("172.17.0.2:7000", "10.0.0.9:4001"));
+        assert_eq!(translation(&[old, new], &[old], target), "dnat 172.17.0.2:7000");
+        assert_eq!(translation(&[old], &[old], target), "none");
     }
 
     #[test]

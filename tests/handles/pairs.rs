@@ -25,6 +25,13 @@ use crate::support::{Need, lacks, turn};
 /// Round trips of a pair that only shows the way.
 const TRIPS: u64 = 500;
 
+/// What on the host decides where packets to a published port go.
+fn of_host() -> String {
+    let rules = std::process::Command::new("iptables").args(["-t", "nat", "-S"]).output();
+    let rules = rules.map(|said| String::from_utf8_lossy(&said.stdout).into_owned()).unwrap_or_default();
+    format!("{rules}{:?}", ::dunnage::sys::conntrack::tracked())
+}
+
 /// The way of packets on one path.
 fn travelled(pair: &mut Pair<'_>, end: (Path, Service)) -> Way {
     let (protocol, service) = match end.1 {
@@ -48,7 +55,7 @@ fn travelled(pair: &mut Pair<'_>, end: (Path, Service)) -> Way {
     // The same server again.
     pair.serve(end, &server).unwrap();
     assert_eq!(pair.end().target, target, "{end:?}");
-    let way = sent.unwrap_or_else(|why| panic!("{end:?}: travel: {why:?}")).1;
+    let way = sent.unwrap_or_else(|why| panic!("{end:?}: travel: {why:?}\n{}", of_host())).1;
     // Every interface was asked for both, each where it is.
     for fact in [MTU, OFFLOADS] {
         let told: Vec<_> = way.facts().into_iter().filter(|(name, _)| *name == fact).collect();
