@@ -4,6 +4,8 @@ use std::net::Ipv4Addr;
 
 use dunnage_orders::network::{AwaitAnswer, Client, StartProgram, Usage};
 
+pub mod limit;
+
 use super::{Stamps, sample_of, variables_of};
 use crate::experiment::Setting;
 use crate::experiment::command::Wanted;
@@ -11,6 +13,7 @@ use crate::experiment::memory::{Own, most, names, rest, steps};
 use crate::launch::names::HELPERS;
 use crate::names::Series;
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
+use crate::subject::limits::Limits;
 use crate::subject::ramp::Ramp;
 use crate::subject::weighing::Scale;
 use crate::subject::weight::{Instrument, Weighed, Weight};
@@ -24,11 +27,14 @@ const NAMED: usize = 5;
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
     let (subject, most) = (&*subject, most(setting));
     let mut scale = Scale::begin(subject, run)?;
-    let own = Own::of(setting).map_err(|why| Failure::new(FailureClass::Unsupported, why))?;
+    let own = program(setting)?;
     let has_program = own.is_some();
     let mut ramp = match own {
         None => Ramp::new(subject, ContainerRequest::default(), (Box::new(|_| Ok(())), run)),
-        Some(own) => with_program(own, variables_of(setting, run)?.to_vec(), (subject, run)),
+        Some(own) => {
+            let variables = variables_of(setting, run)?.to_vec();
+            with_program(own, variables, Limits::default(), (subject, run))
+        }
     };
     // What an engine does once, for the first container of all, is no part of the ramp.
     ramp.step(1)?;
@@ -65,15 +71,22 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     Ok(sample)
 }
 
-/// Containers in which the probe has started a program of the user's, which has answered if it has a port.
+/// The user's own program in a setting, if there is one.
+fn program(setting: &Setting) -> Result<Option<Own>, Failure> {
+    Own::of(setting).map_err(|why| Failure::new(FailureClass::Unsupported, why))
+}
+
+/// Containers with these limits in which the probe has started a program of the user's, which has answered if it has a port.
 fn with_program<'a>(
     Own { wanted, port }: Own,
     variables: Vec<String>,
+    limits: Limits,
     (subject, run): (&'a dyn Subject, &'a RunContext),
 ) -> Ramp<'a> {
     let Wanted { words, directory, mounts, .. } = wanted;
     let start = StartProgram { cpu: None, directory, variables, words };
-    let request = ContainerRequest { mounts, program: Resident::Serves, ..ContainerRequest::default() };
+    let request =
+        ContainerRequest { mounts, limits, program: Resident::Serves, ..ContainerRequest::default() };
     let furnish = move |container: &mut Container<'_>| {
         container.ready()?;
         container.ask(start.clone(), Nanos(0))?;

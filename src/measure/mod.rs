@@ -55,7 +55,7 @@ pub struct Visited<'a> {
 type Begin = for<'a> fn(Visited<'a>) -> Box<dyn Visit + 'a>;
 
 /// How each experiment is visited.
-static ALL: [(&str, Begin); 18] = [
+static ALL: [(&str, Begin); 19] = [
     ("start", |visited| each(visited, start::measure)),
     ("primitives", |visited| each(visited, primitives::measure)),
     ("lifecycle", |visited| each(visited, lifecycle::measure)),
@@ -73,6 +73,7 @@ static ALL: [(&str, Begin); 18] = [
     (experiment::storage::layers::NAME, |visited| each(visited, storage::layers::measure)),
     (experiment::storage::owners::NAME, |visited| each(visited, storage::owners::measure)),
     (experiment::memory::NAME, |visited| each(visited, memory::measure)),
+    (experiment::memory::limit::NAME, |visited| each(visited, memory::limit::measure)),
     ("scripted", |visited| each(visited, scripted::measure)),
 ];
 

@@ -35,6 +35,7 @@ use crate::resource::{Found, Held};
 use crate::stats::Rng;
 use crate::sys::block_device::{Counters, Number};
 use crate::sys::filesystem::Left;
+use crate::sys::memory::charged::Pressure;
 use crate::units::{Nanos, Stamp};
 
 /// Its name on the command line.
@@ -72,7 +73,9 @@ struct Script {
     memory: Vec<PathBuf>,
     device: Counters,
     served: Served,
-    /// Files and bytes that were made on the filesystem of images.
+    /// How the limit of the last container has worked.
+    pressure: Pressure,
+    /// Files that were made on the filesystem of images.
     made: u64,
 }
 
@@ -87,9 +90,8 @@ struct Image {
 
 /// What the first container on an image takes for each of its files, in seconds.
 const OF_A_FILE: f64 = 1e-4;
-/// The address of all scripted containers and hosts.
+/// The address of all scripted containers and hosts, and the device of all scripted files.
 const OWN: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-/// The device of all scripted files.
 const DEVICE: Number = (254, 0);
 
 /// The sum of the planted effects of all factors that are high, in seconds.
@@ -159,8 +161,8 @@ impl Fake {
         let launches = script.launches;
         let every = |period: u64| period > 0 && launches.is_multiple_of(period);
         if every(self.fail) {
-            let reason = format!("launch {launches} fails by its script");
-            let failure = Failure::new(FailureClass::Crash, reason).with_words(b"scripted engine: boom");
+            let failure = Failure::new(FailureClass::Crash, format!("launch {launches} fails by its script"));
+            let failure = failure.with_words(b"scripted engine: boom");
             return Err(Failure { took: Nanos::from_millis(1), ..failure }.into());
         }
         if self.hang > 0 && launches >= self.hang {
@@ -246,6 +248,7 @@ impl Verbs for OfScript<'_> {
         let more = self.furnish();
         let (span, total) = self.fake.verb(self.run, 0.4, more)?;
         self.time = total;
+        self.fake.script().pressure = memory::pressure(total, self.request.limits.memory)?;
         Ok(span)
     }
 
@@ -456,6 +459,14 @@ impl Machine for Fake {
     fn weight(&self, _: &RunContext, containers: i64) -> Option<Weight> {
         let noise = self.script().rng.as_mut().map_or(0.0, |rng| self.noise * rng.standard_normal());
         Some(memory::weight(self.time, noise, containers))
+    }
+
+    fn pressure(&self, _: Result<i32, Failure>, _: &str) -> Result<Pressure, Failure> {
+        Ok(self.script().pressure)
+    }
+
+    fn killed(&self) -> Option<i64> {
+        None
     }
 
     fn addresses(&self, _: Result<i32, Failure>) -> Result<Vec<IpAddr>, Failure> {

@@ -6,11 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use dunnage_analysis::subject::kinds::{Duty, Helper};
 
 use super::login::Login;
 use super::{Subject, kind_of};
+use crate::outcome::{Failure, OrEnvironment};
+use crate::sys::memory::charged::Charging;
 use crate::sys::process::{self, Process};
 
 /// Which processes may work for a subject's containers: those since they were begun.
@@ -201,6 +204,25 @@ pub(super) fn token(cgroups: &str) -> Option<&str> {
     let id = |word: &&str| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let ids = || cgroups.split(|c: char| !c.is_ascii_hexdigit());
     ids().rfind(id).or_else(|| words().rfind(|word| word.starts_with("dunnage-")))
+}
+
+/// The cgroup that an engine made for a container: the lowest that is named after it, since a runtime may have put the container into
+/// another one below.
+///
+/// # Errors
+/// If there is none.
+pub fn own_cgroup(charging: &Charging, first: i32, name: &str) -> Result<PathBuf, Failure> {
+    let found = charging.of(first).or_environment(format_args!("cannot find the cgroup of `{name}`"))?;
+    let is_named = |directory: &&Path| {
+        let last = directory.file_name().and_then(|last| last.to_str()).unwrap_or_default();
+        token(last).is_some()
+    };
+    found.ancestors().find(is_named).map(Path::to_owned).ok_or_else(|| {
+        Failure::environment(format!(
+            "`{name}` has no memory cgroup of its own: it is in `{}`",
+            found.display()
+        ))
+    })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
+use super::helpers::own_cgroup;
 use super::owners::Owners;
 use super::storage::{self, Behind};
 use super::way::Way;
@@ -14,7 +15,8 @@ use crate::resource::address::address;
 use crate::resource::{Held, mounts};
 use crate::sys::block_device::{self, Counters, Number};
 use crate::sys::filesystem::{self, Left};
-use crate::sys::{clock, page_cache};
+use crate::sys::memory::charged::{Charging, Pressure};
+use crate::sys::{clock, memory, page_cache};
 use crate::units::{Nanos, Stamp};
 
 /// The machine of a subject. Each default is that of this one.
@@ -101,6 +103,18 @@ pub trait Machine: Sync {
     /// What so many containers weigh, where that is known without reading it.
     fn weight(&self, _: &RunContext, _: i64) -> Option<Weight> {
         None
+    }
+
+    /// How the memory limit of the container with this first process and name has worked so far.
+    fn pressure(&self, first: Result<i32, Failure>, name: &str) -> Result<Pressure, Failure> {
+        let charging = Charging::here().or_environment("cannot read memory limits")?;
+        let cgroup = own_cgroup(&charging, first?, name)?;
+        charging.pressure(&cgroup).or_environment(format_args!("cannot read `{}`", cgroup.display()))
+    }
+
+    /// How many processes have been killed for want of memory.
+    fn killed(&self) -> Option<i64> {
+        memory::killed()
     }
 
     /// Which way packets go on a path, where that is known without looking.

@@ -3,6 +3,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use ::dunnage::experiment::memory::limit::names as limit;
 use ::dunnage::experiment::memory::{names, slope};
 use ::dunnage::names::Series;
 use ::dunnage::record;
@@ -176,6 +177,36 @@ fn planted_memory_is_found_in_the_container() {
     // A stack of 16 KiB for each thread, and its task, which version 1 does not tell apart.
     let [_, shmem, file, kernel] = more(threads);
     assert!((8.0..16.0).contains(&kernel) && shmem == 0.0 && file.abs() < 0.1, "{threads:?} {without:?}");
+}
+
+/// Eight mebibytes that a program has more are eight that its limit must have more; and the kernel killed what had less.
+#[test]
+fn the_smallest_limit_follows_what_a_program_needs() {
+    const TEST: &str = "the_smallest_limit_follows_what_a_program_needs";
+    if lacks(TEST, Need::Crun) || lacks(TEST, Need::Root) || lacks(TEST, Need::Cc) {
+        return;
+    }
+    let limits = |size: usize| {
+        let dunnage = Dunnage::new();
+        let mut command = dunnage.command(&format!(
+            "run memory-limit -s crun --rounds 1 --no-html -o DIR --mount {}:/plant:ro",
+            plant(&dunnage, "plant").display()
+        ));
+        command.arg("--cmd").arg(format!("/plant hold {size} 0 0"));
+        let ran = finished(command.output().unwrap());
+        let recorded = record::load(&dunnage.directory()).unwrap_or_else(|why| panic!("{why}: {ran}"));
+        let below = recorded.facts(cell(&recorded, "crun"), limit::BELOW).next().unwrap().unwrap();
+        assert!(below.starts_with("killed: "), "{below}");
+        let [smallest, comfortable, peak] = [limit::SMALLEST, limit::COMFORTABLE, limit::PEAK]
+            .map(|name| sample(&recorded, "crun").counter(name).unwrap() / 1024);
+        assert!(smallest <= comfortable && comfortable <= peak + 512, "{ran}");
+        smallest
+    };
+    let [more, less] = std::thread::scope(|scope| {
+        let both = [9, 1].map(|size| scope.spawn(move || limits(size)));
+        both.map(|one| one.join().unwrap())
+    });
+    assert!((8064..=8320).contains(&(more - less)), "{more} {less}");
 }
 
 /// The words of a shell that starts a process that holds this, with this name, for the container `$name`, or ends it.

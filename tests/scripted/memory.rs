@@ -45,3 +45,24 @@ fn a_heavier_container_is_found_with_who_pays() {
         assert!(!told.contains(wrong) && !full.contains(wrong), "{wrong}: {ran}");
     }
 }
+
+/// A container of a millisecond needs a mebibyte, and half as much again to be left alone.
+#[test]
+fn the_smallest_limit_is_found_in_few_tries() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run(
+        "run memory-limit -s light=fake:noise=0.001 -s heavy=fake:time=2500us,noise=0.001 --rounds 8 --seed 7 --no-html -o DIR",
+    );
+    let recorded = record::load(&dunnage.directory()).unwrap_or_else(|why| panic!("{why}: {ran}"));
+    for (cell, smallest, comfortable) in [(0, 16, 24), (1, 40, 60)] {
+        let of = |at: usize| recorded.series[cell].values[at][0] / 65_536.0;
+        // What it needs varies by less than a step.
+        for (found, planted) in [(of(0), smallest), (of(1), comfortable)] {
+            assert!((0.0..=1.0).contains(&(found - f64::from(planted))), "{found} {planted}: {ran}");
+        }
+        assert!(recorded.series[cell].values[6][0] <= 18.0, "{ran}");
+    }
+    let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("light: a container starts with 1.0"), "{ran}");
+    assert!(told.contains("crash: more memory than its limit, by its script"), "{ran}");
+}

@@ -7,7 +7,7 @@ use crate::exit::usage;
 use crate::experiment::command::ready::EXIT;
 use crate::experiment::command::{NAME, line};
 use crate::experiment::network::http;
-use crate::experiment::{memory, service};
+use crate::experiment::{self, service};
 use crate::plan::{self, Chosen};
 use crate::plan_file::Typed;
 use crate::variables::{self, Variables};
@@ -33,9 +33,13 @@ pub fn services(experiments: &mut [&'static str], options: &CommandOptions) -> R
 /// The settings from the options, as `key=value`.
 pub fn settings(options: &CommandOptions, experiments: &[&'static str]) -> Result<Vec<Typed>> {
     let mut pairs = Vec::new();
-    let takes = |name: &str| experiments.contains(&name);
-    let runs = takes(NAME) || takes(service::NAME) || takes(memory::NAME);
-    let serves = takes(http::NAME) || takes(memory::NAME);
+    let takes = |key: &str| {
+        let of = |name: &&'static str| {
+            experiment::find(name).into_iter().flat_map(|own| own.keys.iter().chain(own.guarded))
+        };
+        experiments.iter().flat_map(of).any(|own| own.name == key)
+    };
+    let (runs, serves) = (takes("cmd"), takes("serve"));
     let mut add = |key: &str, value: &str| pairs.push(format!("{key}={value}"));
     if serves && !runs && options.port.is_none() && options.cmd.is_some() {
         return Err(usage(

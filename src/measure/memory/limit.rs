@@ -1,6 +1,8 @@
 //! `memory-limit`: containers with a memory limit, halved until it is known with which they start, and with which the kernel leaves
 //! them alone.
 
+use dunnage_orders::network::Usage;
+
 use super::{program, with_program};
 use crate::experiment::Setting;
 use crate::experiment::memory::limit::{STEP, names};
@@ -14,6 +16,9 @@ use crate::units::Nanos;
 
 /// A container that does not start with as much does not start because of something else.
 const ENOUGH: u64 = 4 << 30;
+
+/// How long a program of the user's is watched, once it has started or answered.
+const FILLS: Nanos = Nanos::from_millis(1_000);
 
 /// A container that ran.
 #[derive(Clone, Copy)]
@@ -65,18 +70,31 @@ impl Tries<'_> {
         let (subject, run) = (self.subject, self.run);
         let machine = subject.machine();
         let limits = Limits { memory, ..Limits::default() };
-        let mut ramp = match program(self.setting)? {
+        let own = program(self.setting)?;
+        let has_program = own.is_some();
+        let mut ramp = match own {
             Some(own) => with_program(own, variables_of(self.setting, run)?.to_vec(), limits, (subject, run)),
             None => {
-                let request = ContainerRequest { limits, program: Resident::Serves, ..ContainerRequest::default() };
+                let request =
+                    ContainerRequest { limits, program: Resident::Serves, ..ContainerRequest::default() };
                 Ramp::new(subject, request, (Box::new(|one| one.ready().map(drop)), run))
             }
         };
         let (killed, began) = (machine.killed(), machine.now(run));
-        match ramp.step(1) {
+        let mut took = Nanos(0);
+        let ran = ramp.step(1).and_then(|()| {
+            took = machine.now(run).since(began);
+            if has_program {
+                machine.rest(run, FILLS)?;
+                // One that has ended does not answer.
+                ramp.alive().iter_mut().try_for_each(|one| one.ask(Usage {}, Nanos(0)).map(drop))?;
+            }
+            Ok(())
+        });
+        match ran {
             Ok(()) => {
-                let took = machine.now(run).since(began);
-                let pressure = ramp.alive().iter_mut().map(|one| machine.pressure(one)).next_back();
+                let pressure =
+                    ramp.alive().last_mut().map(|one| machine.pressure(one.first_process(), one.name()));
                 let pressure = pressure.unwrap_or_else(|| Err(Failure::environment("no container runs")))?;
                 ramp.step(0)?;
                 Ok(Ok(Ran { took, pressure }))
@@ -120,7 +138,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
         }
         if steps * STEP >= ENOUGH {
             let why = tries.fell.take().map(|(_, fell)| fell.why);
-            let pressed = || Failure::environment("the kernel reclaims from a container whatever its limit is");
+            let pressed = || Failure::environment("the kernel reclaims from a container with any limit");
             return Err(why.unwrap_or_else(pressed).into());
         }
         steps *= 2;

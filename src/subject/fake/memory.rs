@@ -1,7 +1,8 @@
-//! What scripted containers weigh.
+//! What scripted containers weigh, and with how little they start.
 
+use crate::outcome::{Failure, FailureClass};
 use crate::subject::weight::Weight;
-use crate::sys::memory::charged::Charged;
+use crate::sys::memory::charged::{Charged, Pressure};
 use crate::sys::memory::resident::Resident;
 
 /// What the machine uses without any.
@@ -28,4 +29,15 @@ pub fn weight(time: f64, noise: f64, containers: i64) -> Weight {
         dying: Some(0),
         ..Weight::default()
     }
+}
+
+/// A container that starts within this time, in seconds, needs a mebibyte for each millisecond, and half as much again to be left alone.
+pub fn pressure(time: f64, limit: Option<u64>) -> Result<Pressure, Failure> {
+    let needs = time * 1e3 * f64::from(1 << 20);
+    let limit = limit.map_or(f64::INFINITY, |bytes| bytes as f64);
+    if limit < needs {
+        return Err(Failure::new(FailureClass::Crash, "more memory than its limit, by its script"));
+    }
+    let comfort = 1.5 * needs;
+    Ok(Pressure { hits: i64::from(limit < comfort), peak: Some(comfort as i64) })
 }

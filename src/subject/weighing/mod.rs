@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use self::caller::Caller;
-use super::helpers::{Helping, Working};
+use super::helpers::{Helping, Working, own_cgroup};
 use super::weight::{Instrument, Weighed, Weight};
 use super::{Container, RunContext, Subject};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
@@ -178,22 +178,6 @@ impl<'a> Scale<'a> {
         caller.ok().map_or(Ok(()), Caller::end)?;
         Ok(Weighed { instrument, unsettled, no_caller, ..weighed })
     }
-}
-
-/// The cgroup that an engine made for a container: the lowest that is named after it, since a runtime may have put the container into
-/// another one below.
-fn own_cgroup(charging: &Charging, first: i32, name: &str) -> Result<PathBuf, Failure> {
-    let found = charging.of(first).or_environment(format_args!("cannot find the cgroup of `{name}`"))?;
-    let is_named = |directory: &&Path| {
-        let last = directory.file_name().and_then(|last| last.to_str()).unwrap_or_default();
-        super::helpers::token(last).is_some()
-    };
-    found.ancestors().find(is_named).map(Path::to_owned).ok_or_else(|| {
-        Failure::environment(format!(
-            "`{name}` has no memory cgroup of its own: it is in `{}`",
-            found.display()
-        ))
-    })
 }
 
 fn read(charging: &Charging, own: Vec<PathBuf>, helpers: Vec<Working>) -> std::io::Result<Reading> {

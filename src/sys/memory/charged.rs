@@ -64,6 +64,15 @@ impl std::ops::Sub for Charged {
     }
 }
 
+/// How the limit of a cgroup has worked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pressure {
+    /// How often something was to be charged above the limit, so that the kernel reclaimed or killed.
+    pub hits: i64,
+    /// The most that was charged at once. From Linux 5.19 on where cgroups have version 2.
+    pub peak: Option<i64>,
+}
+
 /// The hierarchy that charges memory.
 #[derive(Debug, Clone)]
 pub struct Charging {
@@ -184,6 +193,21 @@ impl Charging {
         Ok((all, figures))
     }
 
+    /// How a cgroup's limit has worked so far.
+    ///
+    /// # Errors
+    /// If the cgroup is gone.
+    pub fn pressure(&self, directory: &Path) -> io::Result<Pressure> {
+        let text = |name: &str| fs::read_to_string(directory.join(name));
+        let number = |name: &str| text(name)?.trim().parse::<i64>().map_err(io::Error::other);
+        if self.version == Version::V2 {
+            let lacks = || io::Error::other(format!("`{}/memory.events` has no `max`", directory.display()));
+            let hits = value(&text("memory.events")?, "max").ok_or_else(lacks)?;
+            return Ok(Pressure { hits, peak: number("memory.peak").ok() });
+        }
+        Ok(Pressure { hits: number("memory.failcnt")?, peak: Some(number("memory.max_usage_in_bytes")?) })
+    }
+
     /// What is charged to every cgroup but the root, each without those below it.
     pub fn all(&self) -> BTreeMap<PathBuf, Charged> {
         let mut found = BTreeMap::new();
@@ -236,6 +260,20 @@ fn below(directory: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_a_limit_has_worked_is_read() {
+        let found = |(root, charging): &(tempfile::TempDir, Charging)| charging.pressure(root.path());
+        let second = planted(Version::V2, &[("memory.events", "low 0\nhigh 0\nmax 12\noom 1\n")]);
+        assert_eq!(found(&second).unwrap(), Pressure { hits: 12, peak: None });
+        fs::write(second.0.path().join("memory.peak"), "4096\n").unwrap();
+        assert_eq!(found(&second).unwrap(), Pressure { hits: 12, peak: Some(4096) });
+        let files = [("memory.failcnt", "3\n"), ("memory.max_usage_in_bytes", "8192\n")];
+        let first = planted(Version::V1("memory".into()), &files);
+        assert_eq!(found(&first).unwrap(), Pressure { hits: 3, peak: Some(8192) });
+        fs::remove_file(first.0.path().join("memory.failcnt")).unwrap();
+        assert!(found(&first).is_err());
+    }
 
     fn planted(version: Version, files: &[(&str, &str)]) -> (tempfile::TempDir, Charging) {
         let root = tempfile::tempdir().unwrap();

@@ -45,6 +45,12 @@ fn machine_in(memory: &str, zones: &str) -> Option<Machine> {
     Some(Machine { used: bytes("MemTotal:")? - free - cache, kernel })
 }
 
+/// How many processes the kernel has killed for want of memory, in all cgroups and outside of any. From Linux 4.13 on.
+pub fn killed() -> Option<i64> {
+    let counters = std::fs::read_to_string("/proc/vmstat").ok()?;
+    counters.lines().find_map(|line| line.strip_prefix("oom_kill "))?.parse().ok()
+}
+
 /// Free pages on the lists that each CPU keeps, which the kernel does not count as free.
 fn on_lists(zones: &str) -> i64 {
     let counts = zones.lines().filter_map(|line| line.trim_start().strip_prefix("count:"));
@@ -71,5 +77,6 @@ mod tests {
     fn this_machine_says_it() {
         let found = machine().unwrap();
         assert!(found.kernel > 0 && found.kernel < found.used, "{found:?}");
+        assert!(killed().is_some());
     }
 }

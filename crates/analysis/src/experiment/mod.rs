@@ -50,6 +50,7 @@ pub static ALL: &[&Experiment] = &[
     &storage::layers::LAYERS,
     &storage::owners::OWNERS,
     &memory::MEMORY,
+    &memory::limit::MEMORY_LIMIT,
 ];
 
 /// For tests of the whole program only: found by name, and on no list.
@@ -98,6 +99,7 @@ pub fn names() -> Vec<&'static str> {
         storage::layers::names::ALL,
         storage::owners::names::ALL,
         memory::names::ALL,
+        memory::limit::names::ALL,
         scripted::names::ALL,
     ];
     let derived = fixed_work::recorded().into_iter().chain(syscall::recorded()).chain(cpu::recorded());

@@ -13,7 +13,7 @@ use crate::experiment::{
 type Tables = fn(&View<'_>) -> Vec<ExperimentTable>;
 
 /// The tables of each experiment that has any.
-static TABLES: [(&str, Tables); 15] = [
+static TABLES: [(&str, Tables); 16] = [
     ("start", |view| {
         let cold = command::tables::cold(view, "start", "returned");
         cold.into_iter().chain(start::ports::tables(view)).collect()
@@ -32,6 +32,7 @@ static TABLES: [(&str, Tables); 15] = [
     (storage::layers::NAME, storage::layers::tables::all),
     (storage::owners::NAME, storage::owners::tables::all),
     (memory::NAME, memory::tables::all),
+    (memory::limit::NAME, memory::limit::tables::all),
 ];
 
 /// The rules for suspects of single experiments.

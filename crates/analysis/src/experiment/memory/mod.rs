@@ -24,6 +24,7 @@ use names::{
     OWN_SHMEM, SAID, SAID_BY_FORMULA, SAID_CHARGED, SAID_WEIGHT, UNCHARGED,
 };
 
+pub mod limit;
 pub mod tables;
 
 names! {

@@ -1,0 +1,97 @@
+//! The table of `memory-limit`, and a sentence for each subject.
+
+use super::NAME;
+use super::names::BELOW;
+use crate::stats::Estimate;
+use crate::text::estimated;
+use crate::units::Unit;
+use crate::verdict::View;
+use crate::verdict::table::{Column, ExperimentTable, Item};
+
+/// What a runtime wrote into its log is its message there.
+fn fell(told: &str) -> String {
+    let Some((what, said)) = told.split_once(": ") else { return told.to_owned() };
+    let message =
+        said.split_once("msg=\"").and_then(|(_, rest)| rest.split_once('"')).map(|(message, _)| message);
+    format!("{what}: {}", message.unwrap_or(said))
+}
+
+/// The table: both limits, what a start takes with each, and what happens with less.
+pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
+    let is_shown = |cell: &usize| view.plan().entry(*cell).twin_of.is_none();
+    let cells: Vec<usize> = view.cells_of(NAME).filter(is_shown).collect();
+    let of = |cell: usize, metric: &str| -> Option<Estimate> {
+        view.cells[cell].metrics[view.metric_index(cell, metric)?].as_ref().map(|one| one.median)
+    };
+    if cells.iter().all(|cell| of(*cell, "smallest").is_none()) {
+        return Vec::new();
+    }
+    let below = |cell: usize| view.run.facts(cell, BELOW).flatten().next_back();
+    let row = |cell: &usize| {
+        let interval =
+            |metric| of(*cell, metric).map_or(Item::Nothing("not known".to_owned()), Item::Interval);
+        let value = |metric| Item::value(of(*cell, metric).map(|one| one.value), "not known");
+        let below = below(*cell).map_or(Item::Nothing("not known".to_owned()), |all| Item::Text(fell(all)));
+        let times = ["unlimited", "at_comfortable", "at_smallest"].map(value);
+        [
+            Item::Text(view.label(*cell).to_owned()),
+            interval("smallest"),
+            interval("comfortable"),
+            value("peak"),
+        ]
+        .into_iter()
+        .chain(times)
+        .chain([below])
+        .collect()
+    };
+    let told = |cell: &usize| {
+        let [smallest, comfortable] = ["smallest", "comfortable"].map(|metric| of(*cell, metric));
+        Some(format!(
+            "{}: a container starts with {} and is left alone by the kernel from {} on",
+            view.label(*cell),
+            estimated(Unit::Bytes, &smallest?),
+            estimated(Unit::Bytes, &comfortable?),
+        ))
+    };
+    let columns = vec![
+        Column::of_texts("subject"),
+        Column::of_values("starts with", Unit::Bytes),
+        Column::of_values("left alone with", Unit::Bytes),
+        Column::of_values("peak", Unit::Bytes),
+        Column::of_values("unlimited", Unit::Seconds),
+        Column::of_values("left alone", Unit::Seconds),
+        Column::of_values("smallest", Unit::Seconds),
+        Column::of_texts("with 64 KiB less"),
+    ];
+    let summary: Vec<String> = cells.iter().filter_map(told).collect();
+    let title = "with how little memory a container starts".to_owned();
+    vec![ExperimentTable {
+        rows: cells.iter().map(row).collect(),
+        notes: vec![
+            "starts with: the smallest limit with which the probe inside says that it runs; left alone with: the smallest that nothing was \
+             ever to be charged above, so that the kernel reclaims nothing"
+                .to_owned(),
+            "peak: the most that is charged without a limit; then what a start takes without one, with the second and with the first"
+                .to_owned(),
+        ],
+        decided: summary.clone(),
+        summary,
+        leads: true,
+        ..ExperimentTable::new(NAME, "limits", title, columns)
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_read_from_a_log() {
+        let log = "killed: time=\"2026-11-28T06:50:27Z\" level=error msg=\"cannot start a container that has stopped\"\n";
+        assert_eq!(fell(log), "killed: cannot start a container that has stopped");
+        assert_eq!(
+            fell("crash: Minimum memory limit allowed is 6MB"),
+            "crash: Minimum memory limit allowed is 6MB"
+        );
+    }
+}
