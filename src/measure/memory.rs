@@ -102,13 +102,18 @@ fn with_program<'a>(
 /// How a value of a step is recorded.
 type Recorded = (Series, fn(&Weight) -> Option<i64>);
 
-const RECORDED: [Recorded; 19] = [
+const RECORDED: [Recorded; 24] = [
     (names::CONTAINERS, |step| Some(step.containers)),
     (names::OWN_ANON, |step| Some(step.own.anon)),
     (names::OWN_SHMEM, |step| Some(step.own.shmem)),
     (names::OWN_FILE, |step| Some(step.own.file)),
     (names::OWN_KERNEL, |step| Some(step.own.kernel)),
     (names::OWN_CHARGED, |step| Some(step.own.charged)),
+    (names::RECLAIMABLE, |step| Some(step.parts?.reclaimable)),
+    (names::STACKS, |step| Some(step.parts?.stacks)),
+    (names::PAGE_TABLES, |step| Some(step.parts?.page_tables)),
+    (names::PER_CPU, |step| Some(step.parts?.per_cpu)),
+    (names::SLAB, |step| Some(step.parts?.slab)),
     (names::HELPER_COUNT, |step| Some(step.helpers)),
     (names::HELPERS_ANON, |step| Some(step.of_helpers.anon)),
     (names::HELPERS_SHMEM, |step| Some(step.of_helpers.shmem)),

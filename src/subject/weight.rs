@@ -1,7 +1,7 @@
 //! What containers weigh, as numbers: how they are found is in `weighing`.
 
 use super::instruments::{Figures, Formula};
-use crate::sys::memory::charged::Charged;
+use crate::sys::memory::charged::{Charged, Parts};
 use crate::sys::memory::resident::Resident;
 
 /// What was weighed at one step, in bytes.
@@ -11,6 +11,8 @@ pub struct Weight {
     pub containers: i64,
     /// Charged to the containers' cgroups.
     pub own: Charged,
+    /// Parts of it, if the kernel says them.
+    pub parts: Option<Parts>,
     /// How many helpers there were.
     pub helpers: i64,
     /// What they had.

@@ -4,6 +4,7 @@
 mod advise;
 mod harness;
 mod limits;
+mod memory;
 mod throttle;
 mod whole;
 
@@ -18,9 +19,10 @@ use crate::support::{Need, lacks};
 type Part = (&'static str, &'static str, fn(&Done));
 
 /// The limits come last, because their script ends the delegation of a controller.
-const PARTS: [Part; 4] = [
+const PARTS: [Part; 5] = [
     ("whole", whole::SCRIPT, whole::check),
     ("throttle", throttle::SCRIPT, throttle::check),
+    ("memory", memory::SCRIPT, memory::check),
     ("advise", advise::SCRIPT, advise::check),
     ("limits", limits::SCRIPT, limits::check),
 ];
@@ -36,7 +38,7 @@ fn everything_works_on_pure_cgroup_v2() {
         format!("echo {name} begins; cat /proc/uptime\nmkdir /out/{name}; cd /out/{name}\n{script}\n")
     });
     let done =
-        guest.run(&script.concat(), Duration::from_secs(300)).unwrap_or_else(|fault| panic!("{fault}"));
+        guest.run(&script.concat(), Duration::from_secs(400)).unwrap_or_else(|fault| panic!("{fault}"));
     assert_eq!(done.code, 0, "{done}");
     for (_, _, check) in PARTS {
         check(&done);

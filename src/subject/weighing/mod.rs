@@ -16,7 +16,8 @@ use super::helpers::{Helping, Working, own_cgroup};
 use super::weight::{Instrument, Weighed, Weight};
 use super::{Container, RunContext, Subject};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
-use crate::sys::memory::charged::{Charged, Charging};
+use crate::sys::cgroup::Version;
+use crate::sys::memory::charged::{Charged, Charging, Parts};
 use crate::sys::memory::resident::{self, Resident};
 use crate::sys::memory::{self, Machine, PAGE};
 use crate::sys::{clock, process};
@@ -33,6 +34,7 @@ const PATIENCE: Nanos = Nanos::from_millis(10_000);
 struct Reading {
     /// The containers' own cgroups.
     own: Vec<PathBuf>,
+    parts: Option<Parts>,
     cgroups: BTreeMap<PathBuf, Charged>,
     kernel_anywhere: i64,
     machine: Machine,
@@ -183,6 +185,11 @@ impl<'a> Scale<'a> {
 fn read(charging: &Charging, own: Vec<PathBuf>, helpers: Vec<Working>) -> std::io::Result<Reading> {
     let (machine, kernel_anywhere) = (memory::machine()?, charging.kernel_anywhere()?);
     let (cgroups, dying) = (charging.all(), charging.dying());
+    let parts = own.iter().map(|one| charging.parts(one)).try_fold(Parts::default(), |mut sum, one| {
+        sum += one?;
+        Some(sum)
+    });
+    let parts = parts.filter(|_| *charging.version() == Version::V2);
     let (mut processes, mut unread) = (Vec::new(), 0);
     for one in process::all() {
         match resident::of(one.pid) {
@@ -198,5 +205,5 @@ fn read(charging: &Charging, own: Vec<PathBuf>, helpers: Vec<Working>) -> std::i
             Err(_) => unread += 1,
         }
     }
-    Ok(Reading { own, cgroups, kernel_anywhere, machine, processes, helpers, dying, unread })
+    Ok(Reading { own, parts, cgroups, kernel_anywhere, machine, processes, helpers, dying, unread })
 }

@@ -101,6 +101,7 @@ fn weight(reading: &Reading, cgroups: &Cgroups<'_>) -> Weight {
     Weight {
         containers: reading.own.len() as i64,
         own,
+        parts: reading.parts,
         helpers: reading.processes.iter().filter(|one| reading.is_helper(one)).count() as i64,
         of_helpers: helpers,
         helpers_kernel: of_helpers.kernel + of_engine,

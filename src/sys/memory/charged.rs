@@ -64,6 +64,31 @@ impl std::ops::Sub for Charged {
     }
 }
 
+/// Parts of what is charged to a cgroup, which version 1 does not tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Parts {
+    /// What the kernel can take back without writing anything: clean page cache, and slabs that say so.
+    pub reclaimable: i64,
+    /// Stacks of threads in the kernel.
+    pub stacks: i64,
+    /// Page tables.
+    pub page_tables: i64,
+    /// Memory of which each CPU has its own.
+    pub per_cpu: i64,
+    /// Slabs.
+    pub slab: i64,
+}
+
+impl std::ops::AddAssign for Parts {
+    fn add_assign(&mut self, more: Parts) {
+        self.reclaimable += more.reclaimable;
+        self.stacks += more.stacks;
+        self.page_tables += more.page_tables;
+        self.per_cpu += more.per_cpu;
+        self.slab += more.slab;
+    }
+}
+
 /// How the limit of a cgroup has worked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pressure {
@@ -193,6 +218,24 @@ impl Charging {
         Ok((all, figures))
     }
 
+    /// Parts of what is charged to a cgroup and all below it, if the kernel says them.
+    pub fn parts(&self, directory: &Path) -> Option<Parts> {
+        if self.version != Version::V2 {
+            return None;
+        }
+        let stat = fs::read_to_string(directory.join("memory.stat")).ok()?;
+        let field = |key: &str| value(&stat, key);
+        let clean =
+            field("active_file")? + field("inactive_file")? - field("file_dirty")? - field("file_writeback")?;
+        Some(Parts {
+            reclaimable: clean + field("slab_reclaimable")?,
+            stacks: field("kernel_stack")?,
+            page_tables: field("pagetables")?,
+            per_cpu: field("percpu")?,
+            slab: field("slab")?,
+        })
+    }
+
     /// How a cgroup's limit has worked so far.
     ///
     /// # Errors
@@ -260,6 +303,17 @@ fn below(directory: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_are_told_by_version_2_alone() {
+        let stat = "kernel_stack 16\npagetables 8\npercpu 4\nfile_dirty 1\nfile_writeback 2\ninactive_file 100\nactive_file 50\n\
+            slab_reclaimable 30\nslab_unreclaimable 10\nslab 40\n";
+        let (root, second) = planted(Version::V2, &[("memory.stat", stat)]);
+        let parts = Parts { reclaimable: 177, stacks: 16, page_tables: 8, per_cpu: 4, slab: 40 };
+        assert_eq!(second.parts(root.path()), Some(parts));
+        let first = Charging { version: Version::V1("memory".into()), ..second };
+        assert_eq!(first.parts(root.path()), None);
+    }
 
     #[test]
     fn how_a_limit_has_worked_is_read() {

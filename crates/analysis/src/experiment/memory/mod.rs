@@ -21,7 +21,8 @@ use crate::units::{Better, Nanos, Unit};
 use names::{
     CALLER, CONTAINERS, DUNNAGE, DYING, HELPER_COUNT, HELPERS_ANON, HELPERS_FILE, HELPERS_KERNEL,
     HELPERS_RSS, HELPERS_SHMEM, LEFT, MACHINE, OTHERS, OWN_ANON, OWN_CHARGED, OWN_FILE, OWN_KERNEL,
-    OWN_SHMEM, SAID, SAID_BY_FORMULA, SAID_CHARGED, SAID_WEIGHT, UNCHARGED,
+    OWN_SHMEM, PAGE_TABLES, PER_CPU, RECLAIMABLE, SAID, SAID_BY_FORMULA, SAID_CHARGED, SAID_WEIGHT, SLAB,
+    STACKS, UNCHARGED,
 };
 
 pub mod limit;
@@ -31,6 +32,7 @@ names! {
     Series {
         CONTAINERS = "memory_containers",
         OWN_ANON = "own_anon", OWN_SHMEM = "own_shmem", OWN_FILE = "own_file", OWN_KERNEL = "own_kernel", OWN_CHARGED = "own_charged",
+        RECLAIMABLE = "own_reclaimable", STACKS = "own_stacks", PAGE_TABLES = "own_page_tables", PER_CPU = "own_per_cpu", SLAB = "own_slab",
         HELPER_COUNT = "helpers_count", HELPERS_ANON = "helpers_anon", HELPERS_SHMEM = "helpers_shmem", HELPERS_FILE = "helpers_file",
         HELPERS_RSS = "helpers_rss", HELPERS_KERNEL = "helpers_kernel",
         CALLER = "caller", UNCHARGED = "uncharged", MACHINE = "machine_used", OTHERS = "others", DUNNAGE = "of_dunnage",
@@ -145,7 +147,7 @@ fn remains(sample: &Sample, series: &[Series]) -> Option<f64> {
     Some((at(sample, series, last)? - at(sample, series, 0)?) / most as f64)
 }
 
-static METRICS: [Metric; 25] = [
+static METRICS: [Metric; 30] = [
     bytes("sum", |sample| slope(sample, &ALL)).meaning(
         "what one more container adds to all who pay: its cgroup, helpers, the caller, and kernel memory charged to no cgroup",
     ),
@@ -154,6 +156,14 @@ static METRICS: [Metric; 25] = [
     part("anon", |sample| slope(sample, &[OWN_ANON, OWN_SHMEM])).meaning("of it, memory of processes, and shared memory"),
     part("kernel", |sample| slope(sample, &[OWN_KERNEL])).meaning("of it, kernel memory"),
     part("file", |sample| slope(sample, &[OWN_FILE])).meaning("of it, page cache of files"),
+    part("reclaimable", |sample| slope(sample, &[RECLAIMABLE])).meaning(
+        "of it, what the kernel can take back without writing: clean page cache, and slabs that say so; only cgroup v2 tells it apart",
+    ),
+    part("stacks", |sample| slope(sample, &[STACKS])).meaning("of the kernel memory, stacks of threads; only cgroup v2"),
+    part("page_tables", |sample| slope(sample, &[PAGE_TABLES])).meaning("of the kernel memory, page tables; only cgroup v2"),
+    part("per_cpu", |sample| slope(sample, &[PER_CPU]))
+        .meaning("of the kernel memory, that of which each CPU has its own; only cgroup v2"),
+    part("slab", |sample| slope(sample, &[SLAB])).meaning("of the kernel memory, slabs; only cgroup v2"),
     part("charged", |sample| mean(sample, OWN_CHARGED)).meaning(
         "what `memory.current` says of the container's cgroup: its weight, and up to 64 pages that each CPU holds unused",
     ),

@@ -24,10 +24,11 @@ const PAYERS: [Shown; 8] = [
     ("first", "first", Unit::Bytes),
     ("fixed", "without any", Unit::Bytes),
 ];
-const PLACES: [Shown; 10] = [
+const PLACES: [Shown; 11] = [
     ("anon", "anon", Unit::Bytes),
     ("kernel", "kernel", Unit::Bytes),
     ("file", "file", Unit::Bytes),
+    ("reclaimable", "reclaimable", Unit::Bytes),
     ("charged", "memory.current", Unit::Bytes),
     ("helper_count", "helpers", Unit::Count),
     ("helpers", "PSS", Unit::Bytes),
@@ -35,6 +36,14 @@ const PLACES: [Shown; 10] = [
     ("grown", "grown", Unit::Bytes),
     ("left", "left behind", Unit::Bytes),
     ("dying", "dying cgroups", Unit::Count),
+];
+
+const OF_KERNEL: [Shown; 5] = [
+    ("kernel", "kernel", Unit::Bytes),
+    ("stacks", "stacks", Unit::Bytes),
+    ("page_tables", "page tables", Unit::Bytes),
+    ("per_cpu", "each CPU's own", Unit::Bytes),
+    ("slab", "slabs", Unit::Bytes),
 ];
 
 const TOOLS: [Shown; 4] = [
@@ -93,7 +102,8 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
         ExperimentTable {
             rows: cells.iter().map(|cell| placed(view, *cell)).collect(),
             notes: vec![
-                "anon, kernel, file: of the container's own cgroup, from `memory.stat`; memory.current: the same as the kernel charges it, \
+                "anon, kernel, file: of the container's own cgroup, from `memory.stat`; reclaimable: what the kernel can take back without writing, \
+                 which cgroup v1 does not tell; memory.current: the same as the kernel charges it, \
                  with pages that are not in use"
                     .to_owned(),
                 "PSS divides a page among the helpers that map it, RSS counts it once for each; grown, left behind, dying: what is still \
@@ -103,7 +113,15 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
             ..table("places", "where the memory of one more container is", &PLACES, Some("which helpers"))
         },
     ];
-    all.into_iter().chain((!with_tool.is_empty()).then_some(of_tools)).collect()
+    let is_split = |cell: &&usize| estimate(view, **cell, "slab").is_some();
+    let of_kernel = ExperimentTable {
+        rows: cells.iter().filter(is_split).map(|cell| row(view, *cell, &OF_KERNEL)).collect(),
+        ..table("kernel", "the kernel memory of one more container's cgroup", &OF_KERNEL, None)
+    };
+    all.into_iter()
+        .chain(cells.iter().any(|cell| is_split(&cell)).then_some(of_kernel))
+        .chain((!with_tool.is_empty()).then_some(of_tools))
+        .collect()
 }
 
 fn table(name: &'static str, title: &str, shown: &[Shown], last: Option<&str>) -> ExperimentTable {
