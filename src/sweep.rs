@@ -54,6 +54,9 @@ fn would_clear(place: &Place) -> Result<Vec<String>> {
     Ok(told)
 }
 
+/// How many containers of a run are removed at once: an engine's client waits most of the time.
+const AT_ONCE: usize = 4;
+
 fn clear(place: &Place, kinds: &[&Kind], dead: Abandoned) -> Result<Vec<String>> {
     let run = dead.run();
     let mut told = Vec::new();
@@ -62,7 +65,7 @@ fn clear(place: &Place, kinds: &[&Kind], dead: Abandoned) -> Result<Vec<String>>
     let goes_first =
         |record: &&Record| resource::kind_of(kinds, record).is_some_and(|kind| kind.goes == Goes::First);
     let (first, rest): (Vec<&Record>, Vec<&Record>) = dead.left.iter().partition(goes_first);
-    let mut remove = |record| match resource::undo(kinds, record, &scope) {
+    let mut remove = |record, done| match done {
         Ok(Found::Yes) => told.push(format!("removed {} of run {run}", resource::shown(kinds, record))),
         Ok(Found::No) => {}
         Err(why) => match stuck.iter_mut().find(|(other, _)| *other == why) {
@@ -70,9 +73,27 @@ fn clear(place: &Place, kinds: &[&Kind], dead: Abandoned) -> Result<Vec<String>>
             None => stuck.push((why, vec![record])),
         },
     };
-    first.into_iter().for_each(&mut remove);
+    for record in first {
+        remove(record, resource::undo(kinds, record, &scope));
+    }
     wait_for_survivors(&run);
-    rest.into_iter().for_each(&mut remove);
+    for alike in rest.chunk_by(|one, next| one.kind == next.kind) {
+        // A mount may be in another one.
+        let at_once =
+            if alike.iter().all(|one| one.kind == subject::resources::CONTAINERS) { AT_ONCE } else { 1 };
+        for some in alike.chunks(at_once) {
+            let done = std::thread::scope(|threads| {
+                let scope = &scope;
+                let undo = |record| threads.spawn(move || resource::undo(kinds, record, scope));
+                let under_way: Vec<_> = some.iter().copied().map(undo).collect();
+                under_way
+                    .into_iter()
+                    .map(|one| one.join().expect("a removal does not panic"))
+                    .collect::<Vec<_>>()
+            });
+            some.iter().zip(done).for_each(|(record, done)| remove(record, done));
+        }
+    }
     told.extend(stuck.iter().map(|(why, records)| could_not_remove(kinds, &run, why, records)));
     // The run's directory belongs to the run by its path, so everything prepared in it goes too.
     if resource::is_word(&run) {

@@ -146,9 +146,12 @@ impl Attachment {
     }
 }
 
+/// The name of the kind of containers. None of them depends on another.
+pub const CONTAINERS: &str = "container";
+
 /// A container, or a subject's substitute for one.
 static CONTAINER: Kind = Kind {
-    name: "container",
+    name: CONTAINERS,
     goes: Goes::AfterClients,
     keeps: Keeps::Process,
     shown,

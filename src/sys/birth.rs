@@ -20,7 +20,7 @@ use super::unborn::Watched;
 const CLONE_INTO_CGROUP: u64 = 1 << 33;
 /// The same: no handler of dunnage's can run in the child, which shares its memory.
 const CLONE_CLEAR_SIGHAND: u64 = 1 << 32;
-const STACK: usize = 64 * 1024;
+const STACK: usize = 32 * 1024;
 const GUARD: usize = 4096;
 
 /// A stack for the child, with an unmapped page below it.
