@@ -32,8 +32,10 @@ fn a_heavier_container_is_found_with_who_pays() {
             && told.contains(" more than of light, of which helpers are "),
         "{ran}"
     );
+    let page = dunnage.run("report DIR --format html").stdout;
+    assert!(page.contains("Who pays for one more container") && page.contains("1.25 MiB + "), "{ran}");
     // Nothing waits for memory.
-    let full = dunnage.run("report DIR --full").stdout + &dunnage.run("report DIR --format html").stdout;
+    let full = dunnage.run("report DIR --full").stdout + &page;
     for wrong in [
         "take longer",
         "jobs longer than",

@@ -80,7 +80,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
         notes: vec![
             "of one container: what the tool says is its weight and what is charged and unused, less what the formula leaves out".to_owned(),
         ],
-        summary: tools(view, &with_tool).into_iter().collect(),
+        summary: tools(view, &with_tool).unwrap_or_default(),
         ..table("tools", "what the engine's own tool says of a container, and why", &TOOLS, Some("formula"))
     };
     let all = vec![
@@ -176,8 +176,8 @@ fn said(view: &View<'_>, cell: usize) -> Vec<Item> {
     row
 }
 
-/// What the tools of the two subjects say that are farthest apart, and what a container costs in each.
-fn tools(view: &View<'_>, cells: &[usize]) -> Option<String> {
+/// What the tools of the two subjects say that are farthest apart, what a container costs in each, and where the difference is.
+fn tools(view: &View<'_>, cells: &[usize]) -> Option<Vec<String>> {
     let of = |cell: usize, metric: &str| Some(estimate(view, cell, metric)?.value);
     let by_tool = |cell: &&usize| of(**cell, "tool").unwrap_or(0.0);
     let most = *cells.iter().max_by(|one, other| by_tool(one).total_cmp(&by_tool(other)))?;
@@ -186,7 +186,17 @@ fn tools(view: &View<'_>, cells: &[usize]) -> Option<String> {
     let words = |cell| formula(view, cell).unwrap_or("by a formula that is not known of this version");
     let has_rounds = |cell| estimate(view, cell, "tool").is_some_and(|one| one.interval.is_some());
     (most != least && has_rounds(most) && has_rounds(least)).then_some(())?;
-    Some(format!(
+    let apart = |metric: &str| Some(of(most, metric)? - of(least, metric)?);
+    let bytes = |value: f64| Unit::Bytes.format(value);
+    // What a tool says is the weight and what is charged and unused, less what its formula leaves out.
+    let parts = format!(
+        "of the {} between them, {} are in the containers themselves, {} are charged and not in use, and {} come from what the formulas leave out",
+        bytes(apart("tool")?),
+        bytes(apart("weighed")?),
+        bytes(apart("unused")?),
+        bytes(-apart("left_out")?),
+    );
+    let ratios = format!(
         "of one container {}'s own tool says {} ({}) and {}'s {} ({}): {:.1} times as much; the containers weigh {:.1} times as much, \
          and one more costs {:.1} times as much",
         view.label(most),
@@ -198,7 +208,8 @@ fn tools(view: &View<'_>, cells: &[usize]) -> Option<String> {
         ratio("tool")?,
         ratio("weighed")?,
         ratio("sum")?,
-    ))
+    );
+    Some(vec![ratios, parts])
 }
 
 /// What is missing from the balance of a subject, where it is certain that something is.

@@ -10,6 +10,7 @@ mod growth;
 mod intervals;
 mod ladder;
 mod letters;
+mod payers;
 mod plane;
 pub mod png;
 mod replicates;
@@ -84,6 +85,7 @@ enum Drawing {
 /// own way.
 pub fn of_experiment(report: &Report, experiment: &Experiment) -> Vec<Picture> {
     let mut pictures = waterfall::pictures(experiment);
+    pictures.extend(payers::pictures(report, experiment));
     pictures.extend(grid::pictures(report, experiment));
     pictures.extend(growth::pictures(experiment));
     pictures.extend(intervals::pictures(report, experiment));
