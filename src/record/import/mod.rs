@@ -9,6 +9,7 @@
 mod critest;
 mod foreign;
 pub(super) mod hyperfine;
+mod memory;
 mod raw;
 mod table;
 
@@ -100,10 +101,19 @@ pub fn import(path: &Path, directory: &Path, tags: BTreeMap<String, String>) -> 
         Some(b'{' | b'[') => json(&source)?,
         _ if first_line(&head) == COLUMNS => return table::import(&source, directory),
         _ => {
-            let form = raw::Form::of(&first_line(&head)).ok_or_else(|| unknown(path))?;
+            let first = first_line(&head);
+            let form = raw::Form::of(&first);
+            if form.is_none() && first != memory::COUNTED {
+                return Err(unknown(path));
+            }
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            form.read(&name, whole(&source)?.trim_start_matches(MARK))
-                .with_context(|| format!("cannot import `{shown}`"))?
+            let text = whole(&source)?;
+            let text = text.trim_start_matches(MARK);
+            let read = match form {
+                Some(form) if !memory::is_one(text) => form.read(&name, text),
+                _ => memory::read(text),
+            };
+            read.with_context(|| format!("cannot import `{shown}`"))?
         }
     };
     foreign::write(&source, made, directory)
@@ -117,7 +127,7 @@ fn first_line(head: &[u8]) -> String {
 
 fn unknown(path: &Path) -> anyhow::Error {
     let text = format!(
-        "`{}` does not have a known format\n\nhint: `import` reads hyperfine's JSON (`--export-json`), critest's benchmark JSON (`--benchmarking-output-dir`), a table with the first line `runtime,metric,value`, a list of stamps in nanoseconds (`START,END`) or of durations (`0m1.531s`), and the output of `dunnage report --format csv` with its first line",
+        "`{}` does not have a known format\n\nhint: `import` reads hyperfine's JSON (`--export-json`), critest's benchmark JSON (`--benchmarking-output-dir`), a table with the first line `runtime,metric,value` or `runtime,metric,count,value`, a list of stamps in nanoseconds (`START,END`) or of durations (`0m1.531s`), and the output of `dunnage report --format csv` with its first line",
         path.display()
     );
     Special::Usage(text).into()

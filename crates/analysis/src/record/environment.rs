@@ -103,13 +103,15 @@ pub struct IssueFacts {
 }
 
 /// The rules that are applied while a file is read; all others check the run made of it.
-pub const IMPORT_RULES: [&str; 6] = [
+pub const IMPORT_RULES: [&str; 8] = [
     "not what its raw data give",
     "columns that are copies",
     "no time at all",
     "longer than there was time",
     "impossible stamp",
     "malformed stamp",
+    "memory of the whole machine",
+    "memory by an unknown formula",
 ];
 
 /// Facts about the machine that stay the same during a run; if one changes, it is another run.
