@@ -67,6 +67,8 @@ fn half_a_ramp_is_a_result_up_to_where_it_came_and_says_why_it_ended() {
     let why = ended("cut").unwrap();
     assert!(why.starts_with("12 of 20 containers run: ") && why.contains("no room for another"), "{why}");
     assert_eq!(ended("whole"), None);
+    let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("cut: 12 of 20 containers run: "), "{ran}");
     assert!(mebibytes(&recorded, "cut", &[names::OWN_KERNEL]) > 0.0);
     // Nothing is left of either.
     assert_eq!(left::of_run(&recorded.environment.run), Vec::<String>::new());

@@ -1,7 +1,7 @@
 //! Two tables: what one more container costs and who pays it, and where that is; and in sentences what the figures of subjects
 //! differ by, and what is missing from the balance.
 
-use super::names::{FORMULA, GROWN};
+use super::names::{ENDED, FORMULA, GROWN};
 use super::{NAME, most};
 use crate::launch::names::HELPERS;
 use crate::stats::{Decision, Estimate, decide};
@@ -38,8 +38,6 @@ const PLACES: [Shown; 11] = [
     ("dying", "dying cgroups", Unit::Count),
 ];
 
-const GIVEN: [Shown; 2] =
-    [("machine", "the machine uses", Unit::Bytes), ("charged", "its cgroup has", Unit::Bytes)];
 const OF_KERNEL: [Shown; 5] = [
     ("kernel", "kernel", Unit::Bytes),
     ("stacks", "stacks", Unit::Bytes),
@@ -66,19 +64,12 @@ const CLOSED: f64 = 0.05;
 pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
     let is_shown = |cell: &usize| view.plan().entry(*cell).twin_of.is_none();
     let cells: Vec<usize> = view.cells_of(NAME).filter(is_shown).collect();
-    let lacks = |metric| cells.iter().all(|cell| estimate(view, *cell, metric).is_none());
-    if lacks("container") {
-        // Published figures have one of these at most.
-        let given = ExperimentTable {
-            rows: cells.iter().map(|cell| row(view, *cell, &GIVEN)).collect(),
-            leads: true,
-            ..table("given", "what was published of one more container", &GIVEN, None)
-        };
-        return if GIVEN.iter().all(|(metric, ..)| lacks(metric)) { Vec::new() } else { vec![given] };
+    if cells.iter().all(|cell| estimate(view, *cell, "container").is_none()) {
+        return Vec::new();
     }
     let missing = cells
         .iter()
-        .flat_map(|cell| [open(view, *cell), disturbed(view, *cell)])
+        .flat_map(|cell| [cut(view, *cell), open(view, *cell), disturbed(view, *cell)])
         .flatten()
         .collect::<Vec<_>>();
     let differences: Vec<String> = differences(view);
@@ -219,6 +210,11 @@ fn tools(view: &View<'_>, cells: &[usize]) -> Option<Vec<String>> {
         ratio("sum")?,
     );
     Some(vec![ratios, parts])
+}
+
+/// Why there were fewer containers than were asked for.
+fn cut(view: &View<'_>, cell: usize) -> Option<String> {
+    fact(view, cell, ENDED).map(|why| format!("{}: {why}", view.label(cell)))
 }
 
 /// What is missing from the balance of a subject, where it is certain that something is.
