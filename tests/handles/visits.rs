@@ -78,7 +78,7 @@ fn half_a_ramp_is_a_result_up_to_where_it_came_and_says_why_it_ended() {
 }
 
 /// What is planted. `weigh SIZE THREADS`: so many mebibytes without a file, as many shared, half as many in a file of its own, and
-/// threads. `read`: a file that only this container has claimed. `hold OWN SHARED PIPES`: mebibytes of its own, some that it shares
+/// threads. `worker SIZE`: mebibytes in a child. `read`: a file that only this container has claimed. `hold OWN SHARED PIPES`: mebibytes of its own, some that it shares
 /// with a child that has as many of its own, and pipes. All stay.
 const PLANT: &str = r#"
 #include <fcntl.h>
@@ -122,6 +122,8 @@ int main(int count, char **words) {
         int file = open(path, O_RDONLY);
         if (file < 0) return 5;
         while (read(file, block, sizeof block) > 0);
+    } else if (!strcmp(words[1], "worker")) {
+        if (!fork()) filled(of[0], MAP_PRIVATE);
     } else {
         struct rlimit files = {2 * of[2] + 64, 2 * of[2] + 64};
         if (of[2] && setrlimit(RLIMIT_NOFILE, &files)) return 6;
@@ -181,20 +183,21 @@ fn planted_memory_is_found_in_the_container() {
     assert!((8.0..16.0).contains(&kernel) && shmem == 0.0 && file.abs() < 0.1, "{threads:?} {without:?}");
 }
 
-/// Eight mebibytes that a program has more are eight that its limit must have more; and the kernel killed what had less.
+/// Eight mebibytes that a program has more are eight that its limit must have more, and the kernel killed what had less; also where
+/// they are in a child without which the program lives on.
 #[test]
 fn the_smallest_limit_follows_what_a_program_needs() {
     const TEST: &str = "the_smallest_limit_follows_what_a_program_needs";
     if lacks(TEST, Need::Crun) || lacks(TEST, Need::Root) || lacks(TEST, Need::Cc) {
         return;
     }
-    let limits = |size: usize| {
+    let limits = |holds: &str| {
         let dunnage = Dunnage::new();
         let mut command = dunnage.command(&format!(
             "run memory-limit -s crun --rounds 1 --no-html -o DIR --mount {}:/plant:ro",
             plant(&dunnage, "plant").display()
         ));
-        command.arg("--cmd").arg(format!("/plant hold {size} 0 0"));
+        command.arg("--cmd").arg(format!("/plant {holds}"));
         let ran = finished(command.output().unwrap());
         let recorded = record::load(&dunnage.directory()).unwrap_or_else(|why| panic!("{why}: {ran}"));
         let below = recorded.facts(cell(&recorded, "crun"), limit::BELOW).next().unwrap().unwrap();
@@ -204,11 +207,14 @@ fn the_smallest_limit_follows_what_a_program_needs() {
         assert!(smallest <= comfortable && comfortable <= peak + 512, "{ran}");
         smallest
     };
-    let [more, less] = std::thread::scope(|scope| {
-        let both = [9, 1].map(|size| scope.spawn(move || limits(size)));
-        both.map(|one| one.join().unwrap())
+    let [more, less, worker, idle] = std::thread::scope(|scope| {
+        let all = ["hold 9 0 0", "hold 1 0 0", "worker 9", "worker 1"]
+            .map(|holds| scope.spawn(move || limits(holds)));
+        all.map(|one| one.join().unwrap())
     });
-    assert!((8064..=8320).contains(&(more - less)), "{more} {less}");
+    for (more, less) in [(more, less), (worker, idle)] {
+        assert!((8064..=8320).contains(&(more - less)), "{more} {less}");
+    }
 }
 
 /// The words of a shell that starts a process that holds this, with this name, for the container `$name`, or ends it.

@@ -65,6 +65,9 @@ fn the_smallest_limit_is_found_in_few_tries() {
         assert!(recorded.series[cell].values[6][0] <= 18.0, "{ran}");
     }
     let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("light: a container starts with 1.0"), "{ran}");
-    assert!(told.contains("crash: more memory than its limit, by its script"), "{ran}");
+    assert!(
+        told.contains("light: a container starts with 1.0") && told.contains("with less it is refused: more"),
+        "{ran}"
+    );
+    assert!(told.contains("refused: more memory than its limit, by its script"), "{ran}");
 }

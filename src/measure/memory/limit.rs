@@ -97,6 +97,14 @@ impl Tries<'_> {
                     ramp.alive().last_mut().map(|one| machine.pressure(one.first_process(), one.name()));
                 let pressure = pressure.unwrap_or_else(|| Err(Failure::environment("no container runs")))?;
                 ramp.step(0)?;
+                // Its first process may live on without another one that it needs.
+                if pressure.killed > 0 {
+                    let why = Failure::new(
+                        FailureClass::Crash,
+                        "the kernel killed a process in it for want of memory",
+                    );
+                    return Ok(Err(Fell { why, is_killed: true }));
+                }
                 Ok(Ok(Ran { took, pressure }))
             }
             Err(Abort::Failed(why)) if is_about_memory(&why) => {
@@ -162,7 +170,8 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     sample.extend(free.pressure.peak.map(|peak| (names::PEAK, peak)));
     if let Some((_, Fell { why, is_killed })) = tries.fell {
         let said = run.variables.hidden(why.words.as_deref().unwrap_or(&why.reason));
-        let what = if is_killed { "killed" } else { why.class.name() };
+        let said = said.strip_prefix("Error response from daemon: ").unwrap_or(&said);
+        let what = if is_killed { "killed" } else { "refused" };
         sample.add(names::BELOW, format!("{what}: {said}"));
     }
     Ok(sample)

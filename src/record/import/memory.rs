@@ -75,8 +75,8 @@ pub fn read(text: &str) -> Result<Foreign> {
         };
         let each = match count {
             Some(count) => {
-                count.parse::<u32>().ok().with_context(unlike)?;
-                (metric == "per_container_kb").then_some(("charged", KIBIBYTE))
+                let count = count.parse::<u32>().ok().with_context(unlike)?;
+                (metric == "per_container_kb" && count > 0).then_some(("charged", KIBIBYTE))
             }
             None => overhead(metric).map(|count| ("machine", MEBIBYTE / count)),
         };

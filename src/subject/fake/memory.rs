@@ -39,5 +39,5 @@ pub fn pressure(time: f64, limit: Option<u64>) -> Result<Pressure, Failure> {
         return Err(Failure::new(FailureClass::Crash, "more memory than its limit, by its script"));
     }
     let comfort = 1.5 * needs;
-    Ok(Pressure { hits: i64::from(limit < comfort), peak: Some(comfort as i64) })
+    Ok(Pressure { hits: i64::from(limit < comfort), killed: 0, peak: Some(comfort as i64) })
 }

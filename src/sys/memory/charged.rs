@@ -94,6 +94,8 @@ impl std::ops::AddAssign for Parts {
 pub struct Pressure {
     /// How often something was to be charged above the limit, so that the kernel reclaimed or killed.
     pub hits: i64,
+    /// How many processes the kernel has killed for that.
+    pub killed: i64,
     /// The most that was charged at once. From Linux 5.19 on where cgroups have version 2.
     pub peak: Option<i64>,
 }
@@ -244,11 +246,18 @@ impl Charging {
         let text = |name: &str| fs::read_to_string(directory.join(name));
         let number = |name: &str| text(name)?.trim().parse::<i64>().map_err(io::Error::other);
         if self.version == Version::V2 {
+            let events = text("memory.events")?;
             let lacks = || io::Error::other(format!("`{}/memory.events` has no `max`", directory.display()));
-            let hits = value(&text("memory.events")?, "max").ok_or_else(lacks)?;
-            return Ok(Pressure { hits, peak: number("memory.peak").ok() });
+            let hits = value(&events, "max").ok_or_else(lacks)?;
+            let killed = value(&events, "oom_kill").unwrap_or(0);
+            return Ok(Pressure { hits, killed, peak: number("memory.peak").ok() });
         }
-        Ok(Pressure { hits: number("memory.failcnt")?, peak: Some(number("memory.max_usage_in_bytes")?) })
+        Ok(Pressure {
+            hits: number("memory.failcnt")?,
+            // From Linux 4.13 on.
+            killed: value(&text("memory.oom_control")?, "oom_kill").unwrap_or(0),
+            peak: Some(number("memory.max_usage_in_bytes")?),
+        })
     }
 
     /// What is charged to every cgroup but the root, each without those below it.
@@ -318,13 +327,17 @@ mod tests {
     #[test]
     fn how_a_limit_has_worked_is_read() {
         let found = |(root, charging): &(tempfile::TempDir, Charging)| charging.pressure(root.path());
-        let second = planted(Version::V2, &[("memory.events", "low 0\nhigh 0\nmax 12\noom 1\n")]);
-        assert_eq!(found(&second).unwrap(), Pressure { hits: 12, peak: None });
+        let second = planted(Version::V2, &[("memory.events", "low 0\nhigh 0\nmax 12\noom 1\noom_kill 2\n")]);
+        assert_eq!(found(&second).unwrap(), Pressure { hits: 12, killed: 2, peak: None });
         fs::write(second.0.path().join("memory.peak"), "4096\n").unwrap();
-        assert_eq!(found(&second).unwrap(), Pressure { hits: 12, peak: Some(4096) });
-        let files = [("memory.failcnt", "3\n"), ("memory.max_usage_in_bytes", "8192\n")];
+        assert_eq!(found(&second).unwrap(), Pressure { hits: 12, killed: 2, peak: Some(4096) });
+        let files = [
+            ("memory.failcnt", "3\n"),
+            ("memory.max_usage_in_bytes", "8192\n"),
+            ("memory.oom_control", "under_oom 0\noom_kill 1\n"),
+        ];
         let first = planted(Version::V1("memory".into()), &files);
-        assert_eq!(found(&first).unwrap(), Pressure { hits: 3, peak: Some(8192) });
+        assert_eq!(found(&first).unwrap(), Pressure { hits: 3, killed: 1, peak: Some(8192) });
         fs::remove_file(first.0.path().join("memory.failcnt")).unwrap();
         assert!(found(&first).is_err());
     }

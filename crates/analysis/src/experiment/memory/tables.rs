@@ -57,6 +57,9 @@ const TOOLS: [Shown; 4] = [
 const PAGES: f64 = 16_384.0;
 const ROUNDED: f64 = 0.01;
 
+/// As many containers as it takes to see the price of a runtime.
+const ENOUGH: usize = 10;
+
 /// A share of what a container costs below which nothing is missing from the balance.
 const CLOSED: f64 = 0.05;
 
@@ -73,6 +76,12 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
         .flatten()
         .collect::<Vec<_>>();
     let differences: Vec<String> = differences(view);
+    let few = cells.iter().any(|cell| most(&view.cell(*cell).setting) < ENOUGH).then(|| {
+        format!(
+            "with fewer than {ENOUGH} containers, room that there is in the kernel's slabs (uncharged, below zero) is as large as the price \
+             of a runtime's container"
+        )
+    });
     let with_tool: Vec<usize> =
         cells.iter().copied().filter(|cell| estimate(view, *cell, "tool").is_some()).collect();
     let of_tools = ExperimentTable {
@@ -93,7 +102,10 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
                 "unexplained: the machine's own change less all that is known; first: what the first container adds more; without any: \
                  the engine's daemons before the first one"
                     .to_owned(),
-            ],
+            ]
+            .into_iter()
+            .chain(few)
+            .collect(),
             summary: differences.iter().chain(&missing).cloned().collect(),
             decided: differences.iter().chain(&missing).cloned().collect(),
             leads: true,

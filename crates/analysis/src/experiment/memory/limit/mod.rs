@@ -43,8 +43,8 @@ const MARGIN: Margin = Margin::fixed(STEP as f64, 0.05);
 static METRICS: [Metric; 7] = [
     Metric::counted("smallest", SMALLEST, 1.0)
         .of(Unit::Bytes, MARGIN)
-        .meaning("the smallest memory limit, in steps of 64 KiB, with which a container starts: the probe in it says so, and a program of yours \
-         still runs a second later"),
+        .meaning("the smallest memory limit, in steps of 64 KiB, with which a container starts: the probe in it says so, a program of yours \
+         still runs a second later, and the kernel has killed none of its processes"),
     Metric::counted("comfortable", COMFORTABLE, 1.0).of(Unit::Bytes, MARGIN).meaning(
         "the smallest with which nothing was to be charged above it until then, so that the kernel neither reclaims nor waits; up to \
          256 KiB more on cgroup v1, which also counts charges of 64 pages at once that are then made smaller",
@@ -54,7 +54,8 @@ static METRICS: [Metric; 7] = [
          CPU keeps unused",
     ),
     Metric::nanos("unlimited", STARTED).context()
-        .meaning("from the creation of a container without a limit until the probe in it has said that it is ready"),
+        .meaning("from the creation of a container without a limit until the probe in it has said that it is ready, and a program of yours has \
+             started or answered"),
     Metric::nanos("at_smallest", STARTED_SMALLEST).context().meaning("the same with the smallest limit"),
     Metric::nanos("at_comfortable", STARTED_COMFORTABLE).context().meaning("the same with the comfortable limit"),
     Metric::counted("tries", TRIES, 1.0)

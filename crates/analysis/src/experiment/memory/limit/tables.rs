@@ -46,11 +46,16 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
     };
     let told = |cell: &usize| {
         let [smallest, comfortable] = ["smallest", "comfortable"].map(|metric| of(*cell, metric));
+        let (label, smallest) = (view.label(*cell), estimated(Unit::Bytes, &smallest?));
+        // An engine may have a minimum of its own.
+        if let Some(words) = below(*cell).and_then(|all| all.strip_prefix("refused: ")) {
+            return Some(format!(
+                "{label}: a container starts with {smallest}; with less it is refused: {words}"
+            ));
+        }
+        let comfortable = estimated(Unit::Bytes, &comfortable?);
         Some(format!(
-            "{}: a container starts with {} and is left alone by the kernel from {} on",
-            view.label(*cell),
-            estimated(Unit::Bytes, &smallest?),
-            estimated(Unit::Bytes, &comfortable?),
+            "{label}: a container starts with {smallest} and is left alone by the kernel from {comfortable} on"
         ))
     };
     let columns = vec![
@@ -68,10 +73,11 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
     vec![ExperimentTable {
         rows: cells.iter().map(row).collect(),
         notes: vec![
-            "starts with: the smallest limit with which the probe inside says that it runs; left alone with: the smallest that nothing was \
+            "starts with: the smallest limit with which the probe inside says that it runs, and a program of yours with it, without a process that \
+             the kernel killed; left alone with: the smallest that nothing was \
              ever to be charged above, so that the kernel reclaims nothing"
                 .to_owned(),
-            "peak: the most that is charged without a limit; then what a start takes without one, with the second and with the first"
+            "peak: the most that is charged without a limit, with pages that each CPU keeps unused, which a limit leaves out; then what a start takes without one, with the second and with the first"
                 .to_owned(),
         ],
         decided: summary.clone(),
@@ -90,8 +96,8 @@ mod tests {
         let log = "killed: time=\"2026-11-28T06:50:27Z\" level=error msg=\"cannot start a container that has stopped\"\n";
         assert_eq!(fell(log), "killed: cannot start a container that has stopped");
         assert_eq!(
-            fell("crash: Minimum memory limit allowed is 6MB"),
-            "crash: Minimum memory limit allowed is 6MB"
+            fell("refused: Minimum memory limit allowed is 6MB"),
+            "refused: Minimum memory limit allowed is 6MB"
         );
     }
 }
