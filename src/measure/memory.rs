@@ -14,15 +14,12 @@ use crate::launch::names::HELPERS;
 use crate::names::Series;
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::subject::limits::Limits;
+use crate::subject::pair::until_answered;
 use crate::subject::ramp::Ramp;
 use crate::subject::weighing::Scale;
 use crate::subject::weight::{Instrument, Weighed, Weight};
 use crate::subject::{Container, ContainerRequest, Resident, RunContext, Subject};
-use crate::sys::clock;
 use crate::units::Nanos;
-
-/// How long a program is asked before it is looked whether it still runs.
-const LOOK: Nanos = Nanos::from_millis(200);
 
 /// How many processes that have grown are named.
 const NAMED: usize = 5;
@@ -96,19 +93,11 @@ fn with_program<'a>(
         container.ask(start.clone(), Nanos(0))?;
         let Some((port, path)) = &port else { return Ok(()) };
         let target = (Ipv4Addr::LOCALHOST, *port).into();
-        let client = Client { patience: Some(LOOK.0.unsigned_abs()), ..Client::of(target) };
-        let began = clock::now();
-        loop {
-            let silent = match container.ask(AwaitAnswer { client, path: path.clone() }, LOOK) {
-                Ok(_) => return Ok(()),
-                Err(silent) => silent,
-            };
-            // One that has ended will not answer.
-            container.ask(Usage {}, Nanos(0))?;
-            if matches!(silent, Abort::Interrupted) || clock::now().since(began) >= run.allowed {
-                return Err(silent);
-            }
-        }
+        let ask = |container: &mut Container<'_>, patience: Nanos| {
+            let client = Client { patience: Some(patience.0.unsigned_abs()), ..Client::of(target) };
+            container.ask(AwaitAnswer { client, path: path.clone() }, patience).map(drop)
+        };
+        until_answered(container, run, ask, |container| container.ask(Usage {}, Nanos(0)).map(drop))
     };
     Ramp::new(subject, request, (Box::new(furnish), run))
 }

@@ -279,19 +279,14 @@ impl<'a> Pair<'a> {
             self.server.ask(start, Nanos(0))?;
         }
         self.target = self.reached(port)?;
-        let client = network::Client { patience: Some(LOOK.0.unsigned_abs()), ..self.end() };
-        let began = clock::now();
-        loop {
-            let silent = match self.ask(AwaitAnswer { client, path: request.to_owned() }, LOOK) {
-                Ok(_) => return Ok(self.target),
-                Err(silent) => silent,
-            };
-            // One that has ended will not answer.
-            self.server_cpu()?;
-            if matches!(silent, Abort::Interrupted) || clock::now().since(began) >= self.run.allowed {
-                return Err(silent);
-            }
-        }
+        let client = self.end();
+        let run = self.run;
+        let ask = |pair: &mut Self, patience: Nanos| {
+            let client = network::Client { patience: Some(patience.0.unsigned_abs()), ..client };
+            pair.ask(AwaitAnswer { client, path: request.to_owned() }, patience).map(drop)
+        };
+        until_answered(self, run, ask, |pair| pair.server_cpu().map(drop))?;
+        Ok(self.target)
     }
 
     /// Where the client reaches this port of the server.
@@ -402,6 +397,25 @@ impl<'a> Pair<'a> {
         let mut facts = self.server.treatment()?;
         facts.push(pinned(self.cpus));
         Ok(facts)
+    }
+}
+
+/// Asks until there is an answer, each time with twice the patience, since one that is given up is lost to a slow program; and looks
+/// in between whether the program still runs, since one that has ended will not answer.
+pub fn until_answered<T>(
+    it: &mut T,
+    run: &RunContext,
+    mut ask: impl FnMut(&mut T, Nanos) -> Result<(), Abort>,
+    runs: impl Fn(&mut T) -> Result<(), Abort>,
+) -> Result<(), Abort> {
+    let (began, mut patience) = (clock::now(), LOOK);
+    loop {
+        let Err(silent) = ask(it, patience) else { return Ok(()) };
+        runs(it)?;
+        if matches!(silent, Abort::Interrupted) || clock::now().since(began) >= run.allowed {
+            return Err(silent);
+        }
+        patience = Nanos((patience.0 * 2).min(run.allowed.0));
     }
 }
 

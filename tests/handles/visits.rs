@@ -78,16 +78,18 @@ fn half_a_ramp_is_a_result_up_to_where_it_came_and_says_why_it_ended() {
 }
 
 /// What is planted. `weigh SIZE THREADS`: so many mebibytes without a file, as many shared, half as many in a file of its own, and
-/// threads. `worker SIZE`: mebibytes in a child. `read`: a file that only this container has claimed. `hold OWN SHARED PIPES`: mebibytes of its own, some that it shares
+/// threads. `serve TIME`: answers after so many milliseconds. `worker SIZE`: mebibytes in a child. `read`: a file that only this container has claimed. `hold OWN SHARED PIPES`: mebibytes of its own, some that it shares
 /// with a child that has as many of its own, and pipes. All stay.
 const PLANT: &str = r#"
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -122,6 +124,16 @@ int main(int count, char **words) {
         int file = open(path, O_RDONLY);
         if (file < 0) return 5;
         while (read(file, block, sizeof block) > 0);
+    } else if (!strcmp(words[1], "serve")) {
+        struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(3000)};
+        int own = socket(AF_INET, SOCK_STREAM, 0);
+        if (bind(own, (void *) &at, sizeof at) || listen(own, 9)) return 8;
+        for (;;) {
+            int one = accept(own, 0, 0);
+            if (read(one, block, sizeof block) > 0) usleep(of[0] * 1000);
+            send(one, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 38, MSG_NOSIGNAL);
+            close(one);
+        }
     } else if (!strcmp(words[1], "worker")) {
         if (!fork()) filled(of[0], MAP_PRIVATE);
     } else {
@@ -215,6 +227,23 @@ fn the_smallest_limit_follows_what_a_program_needs() {
     for (more, less) in [(more, less), (worker, idle)] {
         assert!((8064..=8320).contains(&(more - less)), "{more} {less}");
     }
+}
+
+/// Each time that it is asked anew it would begin anew.
+#[test]
+fn a_program_that_takes_more_than_a_second_to_answer_is_weighed() {
+    const TEST: &str = "a_program_that_takes_more_than_a_second_to_answer_is_weighed";
+    if lacks(TEST, Need::Crun) || lacks(TEST, Need::Root) || lacks(TEST, Need::Cc) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let mut command = dunnage.command(&format!(
+        "run memory -s crun --set containers=2 --rounds 1 --no-html -o DIR --port 3000 --mount {}:/plant:ro",
+        plant(&dunnage, "plant").display()
+    ));
+    let ran = finished(command.args(["--cmd", "/plant serve 1200"]).output().unwrap());
+    let recorded = record::load(&dunnage.directory()).unwrap_or_else(|why| panic!("{why}: {ran}"));
+    assert_eq!(sample(&recorded, "crun").series(names::CONTAINERS).unwrap(), [0, 1, 2, 0], "{ran}");
 }
 
 /// The words of a shell that starts a process that holds this, with this name, for the container `$name`, or ends it.
