@@ -229,6 +229,27 @@ fn the_smallest_limit_follows_what_a_program_needs() {
     }
 }
 
+/// What refuses every container, with a limit and without, says nothing about limits.
+#[test]
+fn a_runtime_that_ends_in_the_middle_gives_no_smallest_limit() {
+    const TEST: &str = "a_runtime_that_ends_in_the_middle_gives_no_smallest_limit";
+    if lacks(TEST, Need::Crun) || lacks(TEST, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let count = dunnage.state().with_file_name("count");
+    let ends = format!(
+        "for word; do case $word in create) echo >> {0}; [ $(wc -l < {0}) -lt 7 ] || {{ echo gone >&2; exit 1; }};; esac; done",
+        count.display()
+    );
+    let ended = runtime(&dunnage, "ended", &ends);
+    let ran = dunnage
+        .run(&format!("run memory-limit -s ended=crun:bin={} --rounds 1 --no-html -o DIR", ended.display()));
+    let recorded = record::load(&dunnage.directory()).unwrap_or_else(|why| panic!("{why}: {ran}"));
+    assert!(recorded.series[cell(&recorded, "ended")].samples[0].is_none(), "{ran}");
+    assert!(ran.to_string().contains("gone"), "{ran}");
+}
+
 /// Each time that it is asked anew it would begin anew.
 #[test]
 fn a_program_that_takes_more_than_a_second_to_answer_is_weighed() {

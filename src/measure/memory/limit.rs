@@ -157,6 +157,8 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let none = tries.fell.as_ref().map_or(0, |(steps, _)| *steps);
     let lowest = tries.lowest.filter(|lowest| lowest.0 > none).unwrap_or(comfortable);
     let smallest = tries.smallest(none, lowest, |_| true)?;
+    // What failed may have failed for its limit only if one without still starts: an engine that has ended refuses all.
+    tries.one(None)?.map_err(|fell| fell.why)?;
     let bytes = |steps: u64| (steps * STEP) as i64;
     let mut sample = sample_of(Stamps::new(), &[]);
     sample.extend([
