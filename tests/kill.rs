@@ -128,7 +128,9 @@ fn nothing_is_left_after_a_kill_at_other_moments() {
         }
     };
     let subjects: String = subjects.iter().map(|subject| format!(" -s {subject}")).collect();
-    let arguments = format!("run start{subjects} --set prestate=idle --rounds 1 --events json -o DIR");
+    // Bursts, so that a kill strikes several starts and removals at once.
+    let arguments =
+        format!("run density{subjects} --set at_once=4 --set containers=4 --rounds 1 --events json -o DIR");
     let begun = Instant::now();
     let ran = dunnage.run(&arguments);
     assert!(ran.code == 0 && !ran.stderr.contains("not available"), "{ran}");

@@ -21,6 +21,7 @@ pub(super) fn carry_out(
     mut progress: Progress,
 ) -> Result<Ending> {
     let mut watch = Watch::default();
+    watch.crowds = plan.cells.iter().any(|cell| cell.asks().crowds);
     let Session { run, subjects, tried, .. } = session;
     let mut to = |end: usize, from: usize, writer: &mut Writer, progress: &mut Progress| {
         let stage = Plan { rounds: end, ..plan.clone() };

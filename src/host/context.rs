@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::tree::Tree;
 use crate::record::RoundContext;
 use crate::sys::clock;
+use crate::sys::ticks::Ticks;
 use crate::units::{Nanos, Stamp};
 
 /// 1 %. CPU time is stolen in slices of milliseconds, so one slice can be as long as a whole start of a container: at 1 %,
@@ -35,11 +36,14 @@ const MEMORY_LIMIT_BYTES: u64 = 128 << 20;
 /// The limits are above what dunnage's own launches cause, which run one at a time. The context is read between launches, when
 /// none of dunnage's containers is left. Any other container marks the round, because its work, timers and network rules use
 /// the kernel locks that a start takes; its helper process shows only that it runs, not that it is quiet.
-fn disturbed(context: &RoundContext, cpus: Option<u32>) -> Option<String> {
+fn disturbed(context: &RoundContext, cpus: Option<u32>, crowds: bool) -> Option<String> {
     let percent =
         |share: Option<f64>, limit: f64| share.filter(|share| *share > limit).map(|share| share * 100.0);
     let crowd = context.containers.filter(|count| *count > 0);
-    let load = context.load.zip(cpus).filter(|(load, cpus)| *load > f64::from(*cpus) + LOAD_ABOVE_CPUS);
+    // What crowds the machine itself is no disturbance.
+    let of_others = |share: Option<f64>| share.filter(|_| !crowds);
+    let load =
+        of_others(context.load).zip(cpus).filter(|(load, cpus)| *load > f64::from(*cpus) + LOAD_ABOVE_CPUS);
     let short = context.available_memory.filter(|left| *left < MEMORY_LIMIT_BYTES);
     let reasons = [
         percent(context.steal, STEAL_LIMIT).map(|share| format!("{share:.1} % of the CPU time was stolen")),
@@ -47,9 +51,9 @@ fn disturbed(context: &RoundContext, cpus: Option<u32>) -> Option<String> {
             format!("{count} other {} running", if count == 1 { "container was" } else { "containers were" })
         }),
         load.map(|(load, cpus)| format!("the load was {load:.1} on {cpus} CPUs")),
-        percent(context.cpu_pressure, CPU_PRESSURE_LIMIT)
+        percent(of_others(context.cpu_pressure), CPU_PRESSURE_LIMIT)
             .map(|share| format!("tasks waited for CPU {share:.0} % of the time")),
-        percent(context.io_pressure, IO_PRESSURE_LIMIT)
+        percent(of_others(context.io_pressure), IO_PRESSURE_LIMIT)
             .map(|share| format!("tasks waited for I/O {share:.0} % of the time")),
         short.map(|left| format!("only {} MiB of memory was available", left >> 20)),
     ];
@@ -60,6 +64,8 @@ fn disturbed(context: &RoundContext, cpus: Option<u32>) -> Option<String> {
 /// Reads the context repeatedly; each reading closes a window and opens the next.
 #[derive(Debug)]
 pub struct Watch {
+    /// Whether what is measured makes the machine busy itself.
+    pub crowds: bool,
     since: Reading,
     frequencies: Vec<PathBuf>,
 }
@@ -83,7 +89,11 @@ impl Default for Watch {
     fn default() -> Watch {
         let rate = |cpu| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
         let paths = (0..CPUS_ASKED).map(|cpu| PathBuf::from(rate(cpu)));
-        Watch { since: Reading::now(), frequencies: paths.filter(|path| path.exists()).collect() }
+        Watch {
+            crowds: false,
+            since: Reading::now(),
+            frequencies: paths.filter(|path| path.exists()).collect(),
+        }
     }
 }
 
@@ -94,6 +104,8 @@ impl Watch {
         let before = std::mem::replace(&mut self.since, now);
         let window = now.at.since(before.at);
         let spent = now.ticks.zip(before.ticks).and_then(|(now, before)| now.since(before));
+        // In fewer, a single tick would already exceed the limit.
+        let spent = spent.filter(|spent| spent.total >= 100);
         let share = |now: Option<Nanos>, before: Option<Nanos>| {
             let waited = now?.0.checked_sub(before?.0)?;
             (window.0 > 0).then(|| (waited as f64 / window.0 as f64).clamp(0.0, 1.0))
@@ -109,7 +121,7 @@ impl Watch {
             available_memory: Tree::machine().memory("MemAvailable"),
             ..RoundContext::default()
         };
-        context.disturbed = disturbed(&context, now.ticks.map(|ticks| ticks.cpus));
+        context.disturbed = disturbed(&context, now.ticks.map(|ticks| ticks.cpus), self.crowds);
         context
     }
 
@@ -127,7 +139,7 @@ impl Reading {
         Reading {
             at: clock::now(),
             uptime: read("/proc/uptime").and_then(|text| uptime(&text)),
-            ticks: read("/proc/stat").and_then(|text| Ticks::parse(&text)),
+            ticks: Ticks::now(),
             cpu_waited: read("/proc/pressure/cpu").and_then(|text| waited(&text)),
             io_waited: read("/proc/pressure/io").and_then(|text| waited(&text)),
         }
@@ -136,37 +148,6 @@ impl Reading {
 
 fn read(path: impl AsRef<Path>) -> Option<String> {
     fs::read_to_string(path).ok()
-}
-
-/// Time of all CPUs together, in clock ticks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Ticks {
-    busy: u64,
-    steal: u64,
-    total: u64,
-    cpus: u32,
-}
-
-impl Ticks {
-    /// From the first row of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
-    /// Guest time is already included in user and nice.
-    fn parse(stat: &str) -> Option<Ticks> {
-        let row = stat.lines().next()?.strip_prefix("cpu ")?;
-        let columns: Vec<u64> = row.split_whitespace().map_while(|word| word.parse().ok()).take(8).collect();
-        let [user, nice, system, idle, iowait, irq, softirq, steal] = columns[..] else { return None };
-        let busy = user + nice + system + irq + softirq;
-        let cpus = stat.lines().skip(1).take_while(|line| line.starts_with("cpu")).count() as u32;
-        Some(Ticks { busy, steal, total: busy + steal + idle + iowait, cpus })
-    }
-
-    /// The ticks since then; `None` for fewer than 100, where a single tick would already exceed the limit.
-    fn since(self, before: Ticks) -> Option<Ticks> {
-        let total = self.total.checked_sub(before.total).filter(|total| *total >= 100)?;
-        // The kernel's counters may go back by a tick.
-        let busy = self.busy.saturating_sub(before.busy);
-        let steal = self.steal.saturating_sub(before.steal);
-        Some(Ticks { busy, steal, total, cpus: self.cpus })
-    }
 }
 
 /// How long any task has waited since boot, from a file in `/proc/pressure`.
@@ -244,8 +225,8 @@ mod tests {
 
     #[test]
     fn a_round_at_all_limits_is_not_marked() {
-        assert_eq!(disturbed(&quiet(), Some(2)), None);
-        assert_eq!(disturbed(&RoundContext::default(), None), None, "unknown values do not disturb");
+        assert_eq!(disturbed(&quiet(), Some(2), false), None);
+        assert_eq!(disturbed(&RoundContext::default(), None, false), None, "unknown values do not disturb");
     }
 
     #[test]
@@ -253,7 +234,7 @@ mod tests {
         let marked = |change: fn(&mut RoundContext)| {
             let mut context = quiet();
             change(&mut context);
-            disturbed(&context, Some(2)).expect("a reason")
+            disturbed(&context, Some(2), false).expect("a reason")
         };
         assert_eq!(marked(|c| c.steal = Some(0.024)), "2.4 % of the CPU time was stolen");
         assert_eq!(marked(|c| c.containers = Some(1)), "1 other container was running");
@@ -261,21 +242,13 @@ mod tests {
         assert_eq!(marked(|c| c.load = Some(4.1)), "the load was 4.1 on 2 CPUs");
         assert_eq!(marked(|c| c.cpu_pressure = Some(0.9)), "tasks waited for CPU 90 % of the time");
         assert_eq!(marked(|c| c.io_pressure = Some(0.6)), "tasks waited for I/O 60 % of the time");
+        let crowd =
+            RoundContext { load: Some(40.0), cpu_pressure: Some(0.9), io_pressure: Some(0.6), ..quiet() };
+        assert_eq!(disturbed(&crowd, Some(2), true), None, "it is its own");
         let short = marked(|c| c.available_memory = Some(5 << 20));
         assert_eq!(short, "only 5 MiB of memory was available");
         let two = marked(|c| (c.steal, c.containers) = (Some(0.5), Some(2)));
         assert_eq!(two, "50.0 % of the CPU time was stolen; 2 other containers were running");
-    }
-
-    #[test]
-    fn ticks_are_taken_apart() {
-        let stat = "cpu  100 10 50 800 30 1 9 40 77 5\ncpu0 1 2\ncpu1 1 2\nintr 5\n";
-        let first = Ticks::parse(stat).unwrap();
-        assert_eq!(first, Ticks { busy: 170, steal: 40, total: 1040, cpus: 2 });
-        let later = Ticks { busy: 220, steal: 39, total: 1140, cpus: 2 };
-        assert_eq!(later.since(first), Some(Ticks { busy: 50, steal: 0, total: 100, cpus: 2 }));
-        assert_eq!(Ticks { total: 1139, ..later }.since(first), None, "too short to tell");
-        assert_eq!(Ticks::parse("cpu  1 2 3\n"), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub mod limit;
 use super::{Stamps, sample_of, variables_of};
 use crate::experiment::Setting;
 use crate::experiment::command::Wanted;
-use crate::experiment::memory::{Own, most, names, rest, steps};
+use crate::experiment::memory::{Own, most, names, reserve, rest, steps};
 use crate::launch::names::HELPERS;
 use crate::names::Series;
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
@@ -37,6 +37,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
             with_program(own, variables, Limits::default(), (subject, run))
         }
     };
+    ramp = ramp.leaving(reserve(setting));
     // What an engine does once, for the first container of all, is no part of the ramp.
     ramp.step(1)?;
     ramp.step(0)?;
@@ -105,7 +106,7 @@ fn with_program<'a>(
 /// How a value of a step is recorded.
 type Recorded = (Series, fn(&Weight) -> Option<i64>);
 
-const RECORDED: [Recorded; 24] = [
+const RECORDED: [Recorded; 25] = [
     (names::CONTAINERS, |step| Some(step.containers)),
     (names::OWN_ANON, |step| Some(step.own.anon)),
     (names::OWN_SHMEM, |step| Some(step.own.shmem)),
@@ -126,6 +127,7 @@ const RECORDED: [Recorded; 24] = [
     (names::CALLER, |step| step.caller),
     (names::UNCHARGED, |step| Some(step.uncharged)),
     (names::MACHINE, |step| Some(step.machine)),
+    (names::AVAILABLE, |step| Some(step.available)),
     (names::OTHERS, |step| Some(step.others)),
     (names::DUNNAGE, |step| Some(step.dunnage)),
     (names::LEFT, |step| Some(step.left)),

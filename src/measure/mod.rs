@@ -3,6 +3,7 @@
 
 pub mod command;
 pub mod cpu;
+mod density;
 pub mod exec;
 pub mod lifecycle;
 mod memory;
@@ -55,7 +56,7 @@ pub struct Visited<'a> {
 type Begin = for<'a> fn(Visited<'a>) -> Box<dyn Visit + 'a>;
 
 /// How each experiment is visited.
-static ALL: [(&str, Begin); 19] = [
+static ALL: [(&str, Begin); 20] = [
     ("start", |visited| each(visited, start::measure)),
     ("primitives", |visited| each(visited, primitives::measure)),
     ("lifecycle", |visited| each(visited, lifecycle::measure)),
@@ -74,6 +75,7 @@ static ALL: [(&str, Begin); 19] = [
     (experiment::storage::owners::NAME, |visited| each(visited, storage::owners::measure)),
     (experiment::memory::NAME, |visited| each(visited, memory::measure)),
     (experiment::memory::limit::NAME, |visited| each(visited, memory::limit::measure)),
+    (experiment::density::NAME, |visited| each(visited, density::measure)),
     ("scripted", |visited| each(visited, scripted::measure)),
 ];
 

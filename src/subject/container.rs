@@ -33,6 +33,9 @@ use crate::sys::process::{self, Process};
 use crate::sys::{cgroup, clock, place};
 use crate::units::Nanos;
 
+/// The verb that makes a container.
+type Make = fn(&mut dyn Verbs) -> Result<Span, Abort>;
+
 /// A container.
 pub struct Container<'a> {
     name: String,
@@ -76,6 +79,28 @@ impl<'a> Container<'a> {
         request: &ContainerRequest,
         run: &'a RunContext,
     ) -> Result<Container<'a>, Abort> {
+        Container::made_by(subject, request, run, |verbs| verbs.create())
+    }
+
+    /// Makes and starts one, detached, by one command where there is one.
+    pub fn run(
+        subject: &'a dyn Subject,
+        request: &ContainerRequest,
+        run: &'a RunContext,
+    ) -> Result<Container<'a>, Abort> {
+        let mut made = Container::made_by(subject, request, run, |verbs| verbs.run())?;
+        if made.service.is_none() {
+            made.check_limits(None)?;
+        }
+        Ok(made)
+    }
+
+    fn made_by(
+        subject: &'a dyn Subject,
+        request: &ContainerRequest,
+        run: &'a RunContext,
+        verb: Make,
+    ) -> Result<Container<'a>, Abort> {
         let about = subject.about();
         if let Some(why) = lacking(about, request) {
             let reason = format!("`{}` {why}", about.spec);
@@ -86,7 +111,7 @@ impl<'a> Container<'a> {
         let name = run.next_name();
         let directory = run.workspace().join(&name);
         place::make(&directory).or_environment(format_args!("cannot make `{}`", directory.display()))?;
-        let made = Container::in_directory(subject, request, run, (name, &directory, helping));
+        let made = Container::in_directory(subject, request, run, (name, &directory, helping, verb));
         // A container that there is removes its directory itself.
         made.inspect_err(|_| drop(remove_tree(&directory)))
     }
@@ -95,7 +120,7 @@ impl<'a> Container<'a> {
         subject: &'a dyn Subject,
         request: &ContainerRequest,
         run: &'a RunContext,
-        (name, directory, helping): (String, &std::path::Path, Helping),
+        (name, directory, helping, verb): (String, &std::path::Path, Helping, Make),
     ) -> Result<Container<'a>, Abort> {
         let about = subject.about();
         let directory = directory.to_owned();
@@ -147,7 +172,7 @@ impl<'a> Container<'a> {
             limits: request.limits,
             service,
         };
-        made.created = made.carry_out(|verbs| verbs.create())?;
+        made.created = made.carry_out(verb)?;
         Ok(made)
     }
 
@@ -165,7 +190,7 @@ impl<'a> Container<'a> {
         &self.name
     }
 
-    /// How long it took to make it.
+    /// How long it took to make it, or to make and start it.
     pub fn created(&self) -> Span {
         self.created
     }
@@ -389,8 +414,17 @@ impl<'a> Container<'a> {
     }
 
     /// Removes it, now that it is stopped.
-    pub fn remove(mut self) -> Result<Span, Abort> {
-        let removed = self.carry_out(|verbs| verbs.remove())?;
+    pub fn remove(self) -> Result<Span, Abort> {
+        self.removed_by(|verbs| verbs.remove())
+    }
+
+    /// Kills its program and removes it, by one command where there is one.
+    pub fn end(self) -> Result<Span, Abort> {
+        self.removed_by(|verbs| verbs.end())
+    }
+
+    fn removed_by(mut self, verb: Make) -> Result<Span, Abort> {
+        let removed = self.carry_out(verb)?;
         if let Some(entry) = self.entry.take() {
             self.run.cross_out(entry);
         }

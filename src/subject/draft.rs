@@ -127,6 +127,11 @@ pub trait Verbs: Send {
     fn create(&mut self) -> Result<Span, Abort>;
     /// Starts its program.
     fn start(&mut self) -> Result<Span, Abort>;
+    /// Makes and starts it, detached, by one command where there is one.
+    fn run(&mut self) -> Result<Span, Abort> {
+        let (created, started) = (self.create()?, self.start()?);
+        Ok(Span { began: created.began, ended: started.ended })
+    }
     /// Runs the probe as a second process inside with this order.
     fn exec(&mut self, order: Entrypoint<'_>) -> Result<Entered, Abort>;
     /// Sends its program SIGTERM and, after so many seconds, SIGKILL; waits until it has ended. Without a
@@ -134,6 +139,11 @@ pub trait Verbs: Send {
     fn stop(&mut self, grace: u32) -> Result<Span, Abort>;
     /// Removes it.
     fn remove(&mut self) -> Result<Span, Abort>;
+    /// Kills its program and removes it, by one command where there is one.
+    fn end(&mut self) -> Result<Span, Abort> {
+        let (stopped, removed) = (self.stop(0)?, self.remove()?);
+        Ok(Span { began: stopped.began, ended: removed.ended })
+    }
     /// The process id of its first process on the host.
     fn first_process(&mut self) -> Result<i32, Failure>;
     /// Where its ports can be reached; empty where none is published.

@@ -278,6 +278,14 @@ impl Subject for Engine {
     fn remove(&self, name: &str) -> Result<Found, Failure> {
         self.rm(name)
     }
+
+    fn free_locks(&self) -> Option<i64> {
+        if self.about.spec.name != "podman" {
+            return None;
+        }
+        let told = self.client.ask(&["info", "--format", "{{.Host.FreeLocks}}"]).ok()?;
+        told.trim().parse().ok()
+    }
 }
 
 /// The arguments that remove a container.

@@ -2,12 +2,13 @@
 //! pipeline exactly and without a clock. Hidden from users.
 
 mod files;
+mod machine;
 mod memory;
 mod network;
 mod work;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -18,13 +19,9 @@ use self::network::{End, Served};
 use self::work::Clock;
 use super::draft::{Draft, Entered, Published, Span, Verbs};
 use super::machine::Machine;
-use super::owners::Owners;
 use super::resources::{self, Object, ObjectKind, ObjectSpec};
 use super::spec::parse_duration;
-use super::storage::{Behind, Class};
 use super::treatment::Expected;
-use super::way::Way;
-use super::weight::Weight;
 use super::{
     Access, ContainerRequest, Cpu, Description, Entrypoint, Facts, Kind, Launch, Need, Observed, Place, Port,
     RunContext, Spec, Subject, Unavailable, kinds,
@@ -34,7 +31,6 @@ use crate::probe::message::{Inside, Message, Seen};
 use crate::resource::{Found, Held};
 use crate::stats::Rng;
 use crate::sys::block_device::{Counters, Number};
-use crate::sys::filesystem::Left;
 use crate::sys::memory::charged::Pressure;
 use crate::units::{Nanos, Stamp};
 
@@ -398,103 +394,5 @@ impl Subject for Fake {
 
     fn machine(&self) -> &dyn Machine {
         self
-    }
-}
-
-/// Its time passes in the script, and nothing else happens.
-impl Machine for Fake {
-    fn rest(&self, run: &RunContext, time: Nanos) -> Result<(), Abort> {
-        run.pass(time);
-        Ok(())
-    }
-
-    fn empty_the_cache(&self, _: Option<&Path>) -> Result<[i64; 2], Failure> {
-        Ok([0, 0])
-    }
-
-    fn now(&self, run: &RunContext) -> Stamp {
-        run.pass(Nanos(0))
-    }
-
-    fn settle(&self, _: &Path) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn settle_all(&self) {}
-
-    fn left(&self, _: &Path) -> Option<Left> {
-        let made = self.script().made;
-        Some(Left { bytes: (1 << 50) - made * 1024, files: Some((1 << 40) - made) })
-    }
-
-    fn memory(&self, run: &RunContext) -> Result<Held<PathBuf>, Abort> {
-        let directory = run.empty_directory()?;
-        self.script().memory.push(directory.to_path_buf());
-        Ok(directory)
-    }
-
-    fn behind(&self, _: Option<i32>, path: &Path) -> Option<Behind> {
-        let in_memory = self.script().memory.iter().any(|own| own == path);
-        let (mount, class) = match (in_memory, path.is_dir()) {
-            (true, _) => ("tmpfs", Class::Memory),
-            (_, true) => ("ext4", Class::Synced),
-            _ => ("overlay", Class::Synced),
-        };
-        Some(Behind {
-            mount: mount.to_owned(),
-            options: Vec::new(),
-            class,
-            upper: Some(PathBuf::from("/")),
-            filesystem: if in_memory { mount } else { "ext4" }.to_owned(),
-            device: (!in_memory).then_some(DEVICE),
-            device_name: (!in_memory).then(|| "vda".to_owned()),
-            backing: None,
-        })
-    }
-
-    fn device(&self, _: Number) -> Option<Counters> {
-        Some(self.script().device)
-    }
-
-    fn weight(&self, _: &RunContext, containers: i64) -> Option<Weight> {
-        let noise = self.script().rng.as_mut().map_or(0.0, |rng| self.noise * rng.standard_normal());
-        Some(memory::weight(self.time, noise, containers))
-    }
-
-    fn pressure(&self, _: Result<i32, Failure>, _: &str) -> Result<Pressure, Failure> {
-        Ok(self.script().pressure)
-    }
-
-    fn killed(&self) -> Option<i64> {
-        None
-    }
-
-    fn addresses(&self, _: Result<i32, Failure>) -> Result<Vec<IpAddr>, Failure> {
-        Ok(vec![OWN.into()])
-    }
-
-    fn address(&self, _: &RunContext) -> Result<(Ipv4Addr, Option<Held<Ipv4Addr>>), Abort> {
-        Ok((OWN, None))
-    }
-
-    fn way(&self, _: super::Path) -> Option<Way> {
-        let links = [
-            ("mtu", "eth0 1500"),
-            ("mtu", "veth 1500"),
-            ("offloads", "eth0 tso gso"),
-            ("offloads", "veth gso"),
-        ];
-        Some(Way {
-            translation: Ok("none".to_owned()),
-            listener: None,
-            interfaces: Vec::new(),
-            links: links.map(|(fact, told)| (fact.to_owned(), told.to_owned())).to_vec(),
-            helpers: Vec::new(),
-            helper_cpu: Nanos(0),
-        })
-    }
-
-    fn owners(&self, _: Option<i32>, _: &Path) -> Owners {
-        Owners::Chowned
     }
 }

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::helpers::own_cgroup;
 use super::owners::Owners;
+use super::room::Room;
 use super::storage::{self, Behind};
 use super::way::Way;
 use super::weight::Weight;
-use super::{Path as NetworkPath, RunContext, addresses};
+use super::{Path as NetworkPath, RunContext, Subject, addresses};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::resource::address::address;
 use crate::resource::{Held, mounts};
@@ -110,6 +111,21 @@ pub trait Machine: Sync {
         let charging = Charging::here().or_environment("cannot read memory limits")?;
         let cgroup = own_cgroup(&charging, first?, name)?;
         charging.pressure(&cgroup).or_environment(format_args!("cannot read `{}`", cgroup.display()))
+    }
+
+    /// The machine's memory now, where there is a limit to it.
+    fn memory_now(&self) -> Option<memory::Machine> {
+        memory::machine().ok()
+    }
+
+    /// What the machine has a fixed number of, with so many containers of this subject, which are kept in this directory.
+    fn room(&self, subject: &dyn Subject, store: Option<&Path>, _: usize) -> Room {
+        Room::now(subject, store)
+    }
+
+    /// Whether its time passes in a script.
+    fn is_scripted(&self) -> bool {
+        false
     }
 
     /// How many processes have been killed for want of memory.

@@ -6,6 +6,7 @@ mod account;
 pub mod addresses;
 pub mod api;
 pub mod bare;
+pub mod burst;
 mod channel;
 pub mod client;
 pub mod component;
@@ -34,6 +35,7 @@ pub mod podman;
 mod private;
 pub mod ramp;
 pub mod resources;
+pub mod room;
 pub mod roots;
 pub mod storage;
 mod subordinate;
@@ -212,6 +214,10 @@ pub trait Subject: Send + Sync {
     fn remove(&self, name: &str) -> Result<Found, Failure>;
     /// What tells its store of images from those of other instances of the same specification, if it has one of its own.
     fn own_store(&self) -> Option<usize> {
+        None
+    }
+    /// How many more locks its engine has for containers, where it has a fixed number of them.
+    fn free_locks(&self) -> Option<i64> {
         None
     }
     /// Where programs outside of its containers run.

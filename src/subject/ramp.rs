@@ -2,9 +2,52 @@
 
 use super::{Container, ContainerRequest, RunContext, Subject};
 use crate::outcome::{Abort, Failure};
+use crate::units::Unit;
+
+/// So much of the machine's memory, or one in so many bytes of it if that is more, is left to others.
+const RESERVE: i64 = 512 << 20;
+const SHARE: i64 = 20;
+/// What one that is being started may take before anything is known of it.
+const COMING: i64 = 32 << 20;
 
 /// What is done with a container once it runs.
 pub type Furnish<'a> = Box<dyn FnMut(&mut Container<'_>) -> Result<(), Abort> + 'a>;
+
+/// Memory of the machine that is left to others while containers are started.
+#[derive(Debug, Clone, Copy)]
+pub struct Reserve {
+    bytes: i64,
+    /// What was available before the first container.
+    before: i64,
+}
+
+impl Reserve {
+    /// So many bytes, or as many as are usual; none where there is no limit.
+    pub fn begin(subject: &dyn Subject, bytes: Option<i64>) -> Option<Reserve> {
+        let memory = subject.machine().memory_now()?;
+        let usual = || RESERVE.max(memory.total / SHARE);
+        Some(Reserve { bytes: bytes.unwrap_or_else(usual), before: memory.available })
+    }
+
+    /// Why there cannot be one more container next to so many, each of which takes as much, and to so many that are being started.
+    ///
+    /// # Errors
+    /// If that takes of the reserve.
+    pub fn check(self, subject: &dyn Subject, alive: usize, coming: usize) -> Result<(), Failure> {
+        let Some(memory) = subject.machine().memory_now() else { return Ok(()) };
+        let known = (self.before - memory.available).max(0) / alive.max(1) as i64;
+        // Clients are there until the container is.
+        let each = if coming > 0 { known.max(COMING) } else { known };
+        if memory.available - each * (coming as i64 + 1) >= self.bytes {
+            return Ok(());
+        }
+        let [available, reserve, each] =
+            [memory.available, self.bytes, each].map(|bytes| Unit::Bytes.format(bytes as f64));
+        Err(Failure::environment(format!(
+            "{available} of memory are available, of which {reserve} are left to others, and one more may take {each}"
+        )))
+    }
+}
 
 /// Any number of like containers.
 pub struct Ramp<'a> {
@@ -15,6 +58,7 @@ pub struct Ramp<'a> {
     alive: Vec<Container<'a>>,
     /// Why there are no more; then no step goes up any more.
     ended: Option<Failure>,
+    reserve: Option<Reserve>,
 }
 
 impl<'a> Ramp<'a> {
@@ -24,7 +68,13 @@ impl<'a> Ramp<'a> {
         request: ContainerRequest,
         (furnish, run): (Furnish<'a>, &'a RunContext),
     ) -> Ramp<'a> {
-        Ramp { subject, request, run, furnish, alive: Vec::new(), ended: None }
+        let reserve = Reserve::begin(subject, None);
+        Ramp { subject, request, run, furnish, alive: Vec::new(), ended: None, reserve }
+    }
+
+    /// The same that leaves so much memory of the machine to others.
+    pub fn leaving(self, bytes: Option<i64>) -> Ramp<'a> {
+        Ramp { reserve: Reserve::begin(self.subject, bytes), ..self }
     }
 
     /// The containers that run, the oldest first.
@@ -41,11 +91,10 @@ impl<'a> Ramp<'a> {
     /// there is nothing to learn, and that is an error.
     pub fn step(&mut self, wanted: usize) -> Result<(), Abort> {
         while self.alive.len() > wanted
-            && let Some(mut last) = self.alive.pop()
+            && let Some(last) = self.alive.pop()
         {
             // Its program has nothing to finish, and may not wait for SIGTERM yet.
-            last.stop(0)?;
-            last.remove()?;
+            last.end()?;
         }
         while self.alive.len() < wanted && self.ended.is_none() {
             match self.one_more() {
@@ -57,8 +106,8 @@ impl<'a> Ramp<'a> {
     }
 
     fn one_more(&mut self) -> Result<(), Abort> {
-        let mut container = Container::create(self.subject, &self.request, self.run)?;
-        container.start()?;
+        self.reserve.map_or(Ok(()), |reserve| reserve.check(self.subject, self.alive.len(), 0))?;
+        let mut container = Container::run(self.subject, &self.request, self.run)?;
         (self.furnish)(&mut container)?;
         self.alive.push(container);
         Ok(())

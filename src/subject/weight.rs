@@ -25,6 +25,8 @@ pub struct Weight {
     pub uncharged: i64,
     /// What the machine uses altogether, without page cache.
     pub machine: i64,
+    /// What programs could still have, as the kernel estimates it.
+    pub available: i64,
     /// What all other processes and their cgroups have.
     pub others: i64,
     /// What dunnage has.

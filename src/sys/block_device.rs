@@ -27,21 +27,24 @@ pub struct Counters {
     /// Completed flushes of the whole disk's write cache; `None` before Linux 5.5, which does not count them.
     /// A disk without such a cache gets none.
     pub flushes: Option<u64>,
+    /// Milliseconds that these took, one after the other or together; `None` where they are not counted.
+    pub flushing: Option<u64>,
 }
 
 impl Counters {
     /// What was done since an earlier reading; `None` if that was of another device with the same number.
     pub fn since(self, earlier: Counters) -> Option<Counters> {
-        let flushes = match (self.flushes, earlier.flushes) {
-            (Some(now), Some(before)) => Some(now.checked_sub(before)?),
-            _ => None,
+        let since = |now: Option<u64>, before: Option<u64>| match (now, before) {
+            (Some(now), Some(before)) => Some(Some(now.checked_sub(before)?)),
+            _ => Some(None),
         };
         Some(Counters {
             reads: self.reads.checked_sub(earlier.reads)?,
             bytes_read: self.bytes_read.checked_sub(earlier.bytes_read)?,
             writes: self.writes.checked_sub(earlier.writes)?,
             bytes_written: self.bytes_written.checked_sub(earlier.bytes_written)?,
-            flushes,
+            flushes: since(self.flushes, earlier.flushes)?,
+            flushing: since(self.flushing, earlier.flushing)?,
         })
     }
 }
@@ -102,8 +105,8 @@ fn counters_at(place: &Path) -> io::Result<Counters> {
         return Err(io::Error::other(format!("the kernel does not count here: `{}` is 0", switch.display())));
     }
     let own = read(place)?;
-    let flushes = if disk == place { own.flushes } else { read(disk)?.flushes };
-    Ok(Counters { flushes, ..own })
+    let whole = if disk == place { own } else { read(disk)? };
+    Ok(Counters { flushes: whole.flushes, flushing: whole.flushing, ..own })
 }
 
 fn write_cache_at(place: &Path) -> Option<WriteCache> {
@@ -123,6 +126,7 @@ fn parse(stat: &str) -> Option<Counters> {
         writes: *fields.get(4)?,
         bytes_written: fields.get(6)?.checked_mul(SECTOR)?,
         flushes: fields.get(15).copied(),
+        flushing: fields.get(16).copied(),
     })
 }
 
@@ -134,11 +138,17 @@ mod tests {
 
     #[test]
     fn counters_are_read_with_and_without_flushes() {
-        let all =
-            Counters { reads: 4, bytes_read: 96 * 512, writes: 10, bytes_written: 1 << 20, flushes: Some(5) };
+        let all = Counters {
+            reads: 4,
+            bytes_read: 96 * 512,
+            writes: 10,
+            bytes_written: 1 << 20,
+            flushes: Some(5),
+            flushing: Some(6),
+        };
         assert_eq!(parse(STAT), Some(all));
         let older = parse("4 1 96 2 10 3 2048 7 0 9 11");
-        assert_eq!(older, Some(Counters { flushes: None, ..all }));
+        assert_eq!(older, Some(Counters { flushes: None, flushing: None, ..all }));
         assert_eq!((parse("4 1 96"), parse("4 1 x 2 10 3 2048 7"), parse("")), (None, None, None));
         let written = |bytes_written| Counters { bytes_written, ..all };
         assert_eq!(

@@ -16,10 +16,15 @@ pub fn open_files() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
 }
 
+/// How many files this process may have open now.
+pub fn open_files_now() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 /// Raises the limit of open files to this many if it is lower, as far as that is permitted; returns the limit
 /// that holds then.
 pub fn raise_open_files(wanted: u64) -> u64 {
-    let current = || getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let current = open_files_now;
     for hard in [open_files(), wanted.max(open_files())] {
         if current() < wanted {
             let limit = Rlimit { current: Some(wanted.min(hard)), maximum: Some(hard) };

@@ -49,5 +49,7 @@ pub mod socket;
 pub mod spawn;
 pub mod steps;
 pub mod terminal;
+pub mod ticks;
 mod unborn;
+pub mod waiters;
 mod walk;

@@ -1,6 +1,7 @@
 //! Containers as handles, for real: many of one subject alive at once and from several threads, services that
 //! carry out orders, containers joined by a network of dunnage's; and nothing left, however that ends.
 
+mod crowd;
 mod images;
 mod names;
 mod pairs;

@@ -50,6 +50,15 @@ fn a_program_that_ignores_sigterm_is_killed_after_its_grace() {
         let took = container.stop(60).unwrap().took();
         assert!(took < SOON, "{text}: {took}");
         container.remove().unwrap();
+        // One that is removed while it runs is not waited for.
+        let request = ContainerRequest { program: Resident::Serves, ..ContainerRequest::default() };
+        let mut container = Container::run(subject.as_ref(), &request, &run).unwrap();
+        container.ready().unwrap();
+        deafen(&mut container);
+        let (first, took) = (container.first_process().unwrap(), container.end().unwrap().took());
+        // One that has ended may wait for its parent.
+        let state = fs::read_to_string(format!("/proc/{first}/stat")).unwrap_or_default();
+        assert!(took < SOON && (state.is_empty() || state.contains(") Z ")), "{text}: {took} {state}");
         ends(&dunnage, subject, run);
     }
 }

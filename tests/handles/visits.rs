@@ -12,7 +12,7 @@ use super::*;
 use crate::dunnage::finished;
 
 /// A runtime that does this before it does what it was asked for; `$@` are its words.
-fn runtime(dunnage: &Dunnage, name: &str, before: &str) -> PathBuf {
+pub(super) fn runtime(dunnage: &Dunnage, name: &str, before: &str) -> PathBuf {
     let path = dunnage.state().with_file_name(name);
     std::fs::write(&path, format!("#!/bin/sh\n{before}\nexec crun \"$@\"\n")).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -51,7 +51,7 @@ fn half_a_ramp_is_a_result_up_to_where_it_came_and_says_why_it_ended() {
     let root = dunnage.state().with_file_name("containers");
     std::fs::create_dir(&root).unwrap();
     let full = format!(
-        "set -- --root {0} \"$@\"; for word; do case $word in create) \
+        "set -- --root {0} \"$@\"; for word; do case $word in --detach) \
          [ $(ls {0} | wc -l) -lt 12 ] || {{ echo there is no room for another >&2; exit 1; }};; esac; done",
         root.display()
     );
@@ -239,7 +239,7 @@ fn a_runtime_that_ends_in_the_middle_gives_no_smallest_limit() {
     let dunnage = Dunnage::new();
     let count = dunnage.state().with_file_name("count");
     let ends = format!(
-        "for word; do case $word in create) echo >> {0}; [ $(wc -l < {0}) -lt 7 ] || {{ echo gone >&2; exit 1; }};; esac; done",
+        "for word; do case $word in --detach) echo >> {0}; [ $(wc -l < {0}) -lt 7 ] || {{ echo gone >&2; exit 1; }};; esac; done",
         count.display()
     );
     let ended = runtime(&dunnage, "ended", &ends);
@@ -291,7 +291,7 @@ fn what_is_left_is_the_callers_the_others_or_stays_behind() {
         &dunnage,
         "untidy",
         &format!(
-            "for name; do :; done; for word; do case $word in create) {begin};; delete) {end};; esac; done"
+            "for name; do :; done; for word; do case $word in --detach) {begin};; delete) {end};; esac; done"
         ),
     );
     let data = dunnage.state().with_file_name("data");

@@ -6,6 +6,7 @@ mod causes;
 pub mod compare;
 
 mod completions;
+mod density;
 mod disk_places;
 mod formats;
 mod history;

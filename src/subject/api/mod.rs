@@ -283,6 +283,10 @@ impl Subject for Api {
         }
     }
 
+    fn free_locks(&self) -> Option<i64> {
+        self.engine.free_locks()
+    }
+
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
         self.engine.let_reach(draft.entrypoint(), draft.run)?;
         let container = Container::named(&self.version, &draft.name);

@@ -86,6 +86,13 @@ impl Verbs for OfContainerd<'_> {
         Ok(span)
     }
 
+    fn run(&mut self) -> Result<Span, Abort> {
+        let file = self.draft.directory.join("first.pid");
+        let span = self.make(&["run", "--detach", "--null-io", "--pid-file", &file.to_string_lossy()])?;
+        self.first = Some(First::of_file(&file, "ctr")?);
+        Ok(span)
+    }
+
     fn exec(&mut self, entrypoint: Entrypoint<'_>) -> Result<Entered, Abort> {
         self.entries += 1;
         let id = format!("entry-{}", self.entries);

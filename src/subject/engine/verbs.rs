@@ -18,6 +18,15 @@ pub(super) struct OfEngine<'a> {
 }
 
 impl OfEngine<'_> {
+    /// A verb that makes the container.
+    fn make(&self, verb: &str) -> Result<Span, Abort> {
+        let Draft { run, name, .. } = &self.draft;
+        let goes = self.draft.request.may_go && !self.engine.keeps();
+        let verb: Vec<&str> = verb.split(' ').chain(goes.then_some("--rm")).collect();
+        let arguments = self.engine.making_arguments(&verb, run, name, self.draft.entrypoint());
+        self.draft.carry_out(&self.engine.client, &arguments)
+    }
+
     fn verb(&self, verb: &str) -> Result<Span, Abort> {
         self.draft.carry_out(&self.engine.client, &[verb, &self.draft.name])
     }
@@ -25,11 +34,11 @@ impl OfEngine<'_> {
 
 impl Verbs for OfEngine<'_> {
     fn create(&mut self) -> Result<Span, Abort> {
-        let Draft { run, name, .. } = &self.draft;
-        let goes = self.draft.request.may_go && !self.engine.keeps();
-        let verb: &[&str] = if goes { &["create", "--rm"] } else { &["create"] };
-        let arguments = self.engine.making_arguments(verb, run, name, self.draft.entrypoint());
-        self.draft.carry_out(&self.engine.client, &arguments)
+        self.make("create")
+    }
+
+    fn run(&mut self) -> Result<Span, Abort> {
+        self.make("run --detach")
     }
 
     fn start(&mut self) -> Result<Span, Abort> {
@@ -50,6 +59,14 @@ impl Verbs for OfEngine<'_> {
 
     fn remove(&mut self) -> Result<Span, Abort> {
         self.verb("rm")
+    }
+
+    fn end(&mut self) -> Result<Span, Abort> {
+        // Unless told otherwise, podman waits ten seconds for a program that ignores SIGTERM; docker kills at once.
+        let waits = self.engine.about.spec.name == "podman";
+        let at_once = if waits { &["--time", "0"][..] } else { &[] };
+        let words = [&["rm", "--force", "--volumes"], at_once, &[&self.draft.name]].concat();
+        self.draft.carry_out(&self.engine.client, &words)
     }
 
     fn first_process(&mut self) -> Result<i32, Failure> {

@@ -5,8 +5,9 @@ use crate::subject::weight::Weight;
 use crate::sys::memory::charged::{Charged, Pressure};
 use crate::sys::memory::resident::Resident;
 
-/// What the machine uses without any.
+/// What the machine uses without any, and has.
 const BEFORE: i64 = 1 << 30;
+const TOTAL: i64 = 1 << 40;
 /// What the daemon has without any.
 const OF_DAEMON: i64 = 40 << 20;
 
@@ -18,6 +19,7 @@ pub fn weight(time: f64, noise: f64, containers: i64) -> Weight {
     let shims = Resident { anon: of_each(1.5 + noise), file: of_each(0.5), shmem: 0, rss: of_each(4.0) };
     let of_helpers = Resident { anon: shims.anon + OF_DAEMON, rss: shims.rss + OF_DAEMON, ..shims };
     let (caller, uncharged) = (of_each(0.1), of_each(0.05));
+    let machine = BEFORE + own.own() + of_helpers.own() + caller + uncharged;
     Weight {
         containers,
         own,
@@ -25,7 +27,8 @@ pub fn weight(time: f64, noise: f64, containers: i64) -> Weight {
         of_helpers,
         caller: Some(caller),
         uncharged,
-        machine: BEFORE + own.own() + of_helpers.own() + caller + uncharged,
+        machine,
+        available: TOTAL - machine,
         dying: Some(0),
         ..Weight::default()
     }

@@ -25,14 +25,25 @@ pub(super) struct OfRuntime<'a> {
     pub first: Option<First>,
 }
 
-impl Verbs for OfRuntime<'_> {
-    fn create(&mut self) -> Result<Span, Abort> {
+impl OfRuntime<'_> {
+    /// A verb that makes the container.
+    fn make(&mut self, verb: &[&str]) -> Result<Span, Abort> {
         let bundle = self.bundle.directory().to_string_lossy();
         let file = self.draft.directory.join("first.pid");
-        let words = ["create", "--bundle", &bundle, "--pid-file", &file.to_string_lossy(), &self.draft.name];
-        let span = self.draft.carry_out(&self.oci.client, &words)?;
+        let of_both = ["--bundle", &bundle, "--pid-file", &file.to_string_lossy(), &self.draft.name];
+        let span = self.draft.carry_out(&self.oci.client, &[verb, &of_both].concat())?;
         self.first = Some(First::of_file(&file, &self.oci.about.spec.name)?);
         Ok(span)
+    }
+}
+
+impl Verbs for OfRuntime<'_> {
+    fn create(&mut self) -> Result<Span, Abort> {
+        self.make(&["create"])
+    }
+
+    fn run(&mut self) -> Result<Span, Abort> {
+        self.make(&["run", "--detach"])
     }
 
     fn start(&mut self) -> Result<Span, Abort> {

@@ -109,6 +109,7 @@ fn weight(reading: &Reading, cgroups: &Cgroups<'_>) -> Weight {
         caller: cgroups.caller.map(|_| caller.kernel + of_caller + caller.shmem - members.shmem),
         uncharged: reading.machine.kernel - reading.kernel_anywhere,
         machine: reading.machine.used,
+        available: reading.machine.available,
         others: others + reading.kernel_anywhere - known,
         dunnage: reading.sum(|one| one.pid == dunnage).own(),
         left: above.own() + above.file,

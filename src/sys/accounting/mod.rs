@@ -134,6 +134,11 @@ impl Listener {
         Ok(Listener { cpus, heard: Mutex::new(heard) })
     }
 
+    /// Empties the rings into memory, which a long window must do before they are full.
+    pub fn drain(&self) {
+        self.heard().take(&self.cpus);
+    }
+
     fn heard(&self) -> MutexGuard<'_, Heard> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }

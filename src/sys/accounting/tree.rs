@@ -42,6 +42,8 @@ pub enum Client {
     Child(i32),
     /// Every child that this thread of the launcher started in the window.
     Children(i32),
+    /// Every child that any thread of the launcher started in the window.
+    All,
 }
 
 /// The roots to account for.
@@ -186,6 +188,7 @@ pub fn sum(events: &mut Vec<Event>, begin: Stamp, end: Stamp, roots: Roots<'_>) 
                     Client::Launcher => false,
                     Client::Child(child) => pid == child && clients.is_empty(),
                     Client::Children(thread) => by_tid == thread,
+                    Client::All => true,
                 };
                 if is_client && by_pid == roots.launcher {
                     clients.insert(index);

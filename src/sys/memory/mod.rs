@@ -21,6 +21,10 @@ pub struct Machine {
     /// Kernel memory that the kernel counts by kind: slabs, per-CPU memory, page tables, and what is mapped page by page, such as
     /// stacks.
     pub kernel: i64,
+    /// What programs could still have, as the kernel estimates it: `free` shows the rest as used.
+    pub available: i64,
+    /// All of it.
+    pub total: i64,
 }
 
 /// Reads it.
@@ -42,7 +46,8 @@ fn machine_in(memory: &str, zones: &str) -> Option<Machine> {
     let mapped = bytes("VmallocUsed:")?.max(bytes("KernelStack:")?);
     let kernel =
         bytes("Slab:")? + bytes("PageTables:")? + optional("SecPageTables:") + optional("Percpu:") + mapped;
-    Some(Machine { used: bytes("MemTotal:")? - free - cache, kernel })
+    let total = bytes("MemTotal:")?;
+    Some(Machine { used: total - free - cache, kernel, available: bytes("MemAvailable:")?, total })
 }
 
 /// How many processes the kernel has killed for want of memory, in all cgroups and outside of any. From Linux 4.13 on.
@@ -61,7 +66,7 @@ fn on_lists(zones: &str) -> i64 {
 mod tests {
     use super::*;
 
-    const MEMORY: &str = "MemTotal: 1000 kB\nMemFree: 400 kB\nBuffers: 20 kB\nCached: 200 kB\nSwapCached: 0 kB\nShmem: 50 kB\n\
+    const MEMORY: &str = "MemTotal: 1000 kB\nMemFree: 400 kB\nMemAvailable: 550 kB\nBuffers: 20 kB\nCached: 200 kB\nSwapCached: 0 kB\nShmem: 50 kB\n\
         Slab: 60 kB\nKernelStack: 8 kB\nPageTables: 5 kB\nVmallocUsed: 12 kB\nPercpu: 3 kB\n";
 
     #[test]
@@ -70,6 +75,7 @@ mod tests {
         let found = machine_in(MEMORY, zones).unwrap();
         assert_eq!(found.used, (1000 - 400 - 20 - 200 + 50) * 1024 - 5 * PAGE);
         assert_eq!(found.kernel, (60 + 5 + 3 + 12) * 1024);
+        assert_eq!((found.available, found.total), (550 * 1024, 1000 * 1024));
         assert_eq!(machine_in("MemTotal: 1000 kB\n", zones), None);
     }
 

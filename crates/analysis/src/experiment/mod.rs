@@ -6,6 +6,7 @@
 
 pub mod command;
 pub mod cpu;
+pub mod density;
 pub mod exec;
 pub mod fixed_work;
 pub mod lifecycle;
@@ -51,6 +52,7 @@ pub static ALL: &[&Experiment] = &[
     &storage::owners::OWNERS,
     &memory::MEMORY,
     &memory::limit::MEMORY_LIMIT,
+    &density::DENSITY,
 ];
 
 /// For tests of the whole program only: found by name, and on no list.
@@ -100,6 +102,7 @@ pub fn names() -> Vec<&'static str> {
         storage::owners::names::ALL,
         memory::names::ALL,
         memory::limit::names::ALL,
+        density::names::ALL,
         scripted::names::ALL,
     ];
     let derived = fixed_work::recorded().into_iter().chain(syscall::recorded()).chain(cpu::recorded());

@@ -202,7 +202,7 @@ pub struct Replicates {
     pub divisor: f64,
     /// What the horizontal axis shows.
     pub along: &'static str,
-    /// The seconds between two values; none if they have no order.
+    /// The seconds, or places, between two values; none if they have no order.
     pub every: fn(&Sample) -> Option<f64>,
     /// How they are drawn.
     pub shown: Shown,
@@ -215,6 +215,8 @@ pub enum Shown {
     Waits,
     /// As use in equal parts of time: bars.
     Parts,
+    /// Over their places: a line.
+    Places,
 }
 
 /// Which available subjects take part in an experiment when the user names none.
@@ -341,6 +343,8 @@ pub struct Experiment {
     pub class: Classify,
     /// Whether this adds CPU time to the launch, which a CPU limit stretches.
     pub computes: bool,
+    /// Whether it makes the machine busy itself, so that load and waiting are no sign of others.
+    pub crowds: bool,
     /// What the user's own work adds, as assumed before a trial tells; it may also fail.
     pub unknown: Option<Nanos>,
 }
@@ -391,6 +395,7 @@ impl Experiment {
             cost: |_, launch| launch,
             class: |_, _, _, _| None,
             computes: false,
+            crowds: false,
             unknown: None,
         }
     }

@@ -63,6 +63,12 @@ pub fn drift(series: &[Option<f64>]) -> Option<Drift> {
     })
 }
 
+/// By how much values rise from one to the next: the median slope over all pairs (Theil 1950, Sen 1968); none for fewer than two.
+pub fn rise(values: &[f64]) -> Option<f64> {
+    let places: Vec<usize> = (0..values.len()).collect();
+    Some(theil_sen(&places, values)).filter(|_| values.len() > 1).filter(|slope| slope.is_finite())
+}
+
 /// The two-sided probability of the Mann–Kendall statistic.
 fn mann_kendall(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();

@@ -29,6 +29,8 @@ pub mod factorial;
 
 pub mod line;
 
+pub mod shape;
+
 pub mod share;
 
 pub mod noise;
@@ -55,7 +57,7 @@ pub use bimodal::{Bimodal, bimodal};
 pub use carryover::{CarryOver, carry_over};
 pub use change::{Change, changes, fewest, shifted};
 pub use decide::{Comparison, Decision, Goal, Margin, NewRun, compare, decide};
-pub use drift::{Drift, drift};
+pub use drift::{Drift, drift, rise};
 pub use factorial::{Effect, effect};
 pub use level::{Alpha, min_rounds};
 pub use line::{Line, determination, line, slope};
@@ -67,6 +69,7 @@ pub use precision::{Spread, decisive};
 pub use rng::Rng;
 pub use runs::{Basis, Between, Ruling, between, over_both, own_move, rule, rule_at_both};
 pub use sample::Sample;
+pub use shape::{Shape, shape};
 pub use share::{Share, share};
 pub use time_series::{TimeSeries, steps, time_series};
 pub use unpaired::{fewest_each, more_often_of, shift};

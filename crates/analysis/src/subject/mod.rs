@@ -5,6 +5,7 @@ pub mod inherited;
 pub mod instruments;
 pub mod kinds;
 pub mod limits;
+pub mod room;
 pub mod spec;
 
 use std::path::PathBuf;

@@ -15,11 +15,11 @@ use super::setting::{Setting, SettingKey, fits};
 use crate::names::{Series, names};
 use crate::outcome::Sample;
 use crate::stats::{self, Margin};
-use crate::subject::spec::parse_duration;
+use crate::subject::spec::{parse_duration, parse_size};
 use crate::subject::{Layer, Need};
 use crate::units::{Better, Nanos, Unit};
 use names::{
-    CALLER, CONTAINERS, DUNNAGE, DYING, HELPER_COUNT, HELPERS_ANON, HELPERS_FILE, HELPERS_KERNEL,
+    AVAILABLE, CALLER, CONTAINERS, DUNNAGE, DYING, HELPER_COUNT, HELPERS_ANON, HELPERS_FILE, HELPERS_KERNEL,
     HELPERS_RSS, HELPERS_SHMEM, LEFT, MACHINE, OTHERS, OWN_ANON, OWN_CHARGED, OWN_FILE, OWN_KERNEL,
     OWN_SHMEM, PAGE_TABLES, PER_CPU, RECLAIMABLE, SAID, SAID_BY_FORMULA, SAID_CHARGED, SAID_WEIGHT, SLAB,
     STACKS, UNCHARGED,
@@ -35,7 +35,7 @@ names! {
         RECLAIMABLE = "own_reclaimable", STACKS = "own_stacks", PAGE_TABLES = "own_page_tables", PER_CPU = "own_per_cpu", SLAB = "own_slab",
         HELPER_COUNT = "helpers_count", HELPERS_ANON = "helpers_anon", HELPERS_SHMEM = "helpers_shmem", HELPERS_FILE = "helpers_file",
         HELPERS_RSS = "helpers_rss", HELPERS_KERNEL = "helpers_kernel",
-        CALLER = "caller", UNCHARGED = "uncharged", MACHINE = "machine_used", OTHERS = "others", DUNNAGE = "of_dunnage",
+        CALLER = "caller", UNCHARGED = "uncharged", MACHINE = "machine_used", AVAILABLE = "machine_available", OTHERS = "others", DUNNAGE = "of_dunnage",
         LEFT = "left_above", DYING = "dying_cgroups",
     }
     Counter {
@@ -147,7 +147,7 @@ fn remains(sample: &Sample, series: &[Series]) -> Option<f64> {
     Some((at(sample, series, last)? - at(sample, series, 0)?) / most as f64)
 }
 
-static METRICS: [Metric; 30] = [
+static METRICS: [Metric; 31] = [
     bytes("sum", |sample| slope(sample, &ALL)).meaning(
         "what one more container adds to all who pay: its cgroup, helpers, the caller, and kernel memory charged to no cgroup",
     ),
@@ -182,6 +182,9 @@ static METRICS: [Metric; 30] = [
     part("uncharged", |sample| slope(sample, &[UNCHARGED])).meaning("kernel memory that is charged to no cgroup"),
     part("machine", |sample| slope(sample, &[MACHINE]))
         .meaning("what the machine uses more altogether, without page cache of files"),
+    part("free", |sample| slope(sample, &[AVAILABLE]).map(std::ops::Neg::neg)).with(Better::Neither).meaning(
+        "what `free` shows as used more: all memory less `MemAvailable`, which is the kernel's estimate of what it could give to programs",
+    ),
     part("unexplained", |sample| Some(slope(sample, &[MACHINE])? - slope(sample, &BALANCED)?))
         .with(Better::Neither)
         .meaning("the machine's own change without what is known: payers, dunnage itself, and other processes"),
@@ -223,7 +226,7 @@ static KEYS: [SettingKey; 1] = [SettingKey::of("containers", &[MOST])
     })
     .meaning("how many run at most; memory is read at 0, 1, half of them, all, and 0 again")];
 
-static GUARDED: [SettingKey; 9] = {
+static GUARDED: [SettingKey; 10] = {
     let [shell, workdir, env, mount, ..] = command::GIVEN;
     let [serve, port, request] = http::SERVES;
     [
@@ -241,6 +244,9 @@ static GUARDED: [SettingKey; 9] = {
                 fits(is_time, "a time from 1s to 600s")
             })
             .meaning("read it once more after this time with all containers running: shims give memory back after 30 s, and programs in Go after two minutes"),
+        SettingKey::of("reserve", &[])
+            .or(|value| fits(parse_size(value).is_some(), "a size such as 4GiB"))
+            .meaning("so much memory stays available to others: before one more would take of it, no more are started (default: 512 MiB, or 5 % of all)"),
     ]
 };
 
@@ -263,7 +269,7 @@ impl Own {
             return Ok(Some(Own { wanted, port: Some((port, path.to_owned())) }));
         }
         let command = setting.get(command::CMD.name).map(|_| Wanted::of(setting)).transpose()?;
-        let of_a_program = |(key, _): &&(&str, &str)| !["containers", "rest"].contains(key);
+        let of_a_program = |(key, _): &&(&str, &str)| !["containers", "rest", "reserve"].contains(key);
         if let (None, Some((key, _))) = (&command, setting.0.iter().find(of_a_program)) {
             return Err(format!(
                 "`{key}` is about a program of yours, and there is none\n\nhint: add it, as in `--cmd 'node app.js'`"
@@ -281,6 +287,11 @@ pub fn most(setting: &Setting) -> usize {
 /// How long they rest with all running, if they do.
 pub fn rest(setting: &Setting) -> Option<Nanos> {
     setting.get("rest").and_then(parse_duration).map(Nanos::from_seconds)
+}
+
+/// How much memory stays available to others, if that was chosen.
+pub fn reserve(setting: &Setting) -> Option<i64> {
+    setting.get("reserve").and_then(parse_size)?.try_into().ok()
 }
 
 /// How many containers there are at each step.

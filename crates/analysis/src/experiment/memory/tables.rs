@@ -24,7 +24,7 @@ const PAYERS: [Shown; 8] = [
     ("first", "first", Unit::Bytes),
     ("fixed", "without any", Unit::Bytes),
 ];
-const PLACES: [Shown; 11] = [
+const PLACES: [Shown; 12] = [
     ("anon", "anon", Unit::Bytes),
     ("kernel", "kernel", Unit::Bytes),
     ("file", "file", Unit::Bytes),
@@ -36,6 +36,7 @@ const PLACES: [Shown; 11] = [
     ("grown", "grown", Unit::Bytes),
     ("left", "left behind", Unit::Bytes),
     ("dying", "dying cgroups", Unit::Count),
+    ("free", "`free` says", Unit::Bytes),
 ];
 
 const OF_KERNEL: [Shown; 5] = [
@@ -119,7 +120,8 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
                  with pages that are not in use"
                     .to_owned(),
                 "PSS divides a page among the helpers that map it, RSS counts it once for each; grown, left behind, dying: what is still \
-                 there once all containers are gone, for each one"
+                 there once all containers are gone, for each one; `free` says: what it shows as used more, by the kernel's estimate of what it \
+                 could give to programs"
                     .to_owned(),
             ],
             ..table("places", "where the memory of one more container is", &PLACES, Some("which helpers"))

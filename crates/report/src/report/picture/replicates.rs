@@ -69,9 +69,19 @@ fn over_time(
             Range::FromZero,
             "Each bar is one value; all strips have the same axis, from zero.".to_owned(),
         ),
+        Shown::Places => (
+            Shape::Line,
+            Range::FromZero,
+            format!(
+                "Each value stands at its number of {}; all strips have the same axis, from zero.",
+                declared.along
+            ),
+        ),
     };
+    let is_by_place = declared.shown == Shown::Places;
+    let (along, over) = if is_by_place { (Unit::Count, declared.along) } else { (Unit::Seconds, "time") };
     let plane = Plane {
-        across: Side { name: declared.along.to_owned(), unit: Unit::Seconds, range: Range::Exact },
+        across: Side { name: declared.along.to_owned(), unit: along, range: Range::Exact },
         up: Side { name: String::new(), unit: declared.unit, range },
         strips: Strips::Apart,
         shape,
@@ -82,7 +92,7 @@ fn over_time(
     let steps = known.iter().map(|(row, own)| (row.label.as_str(), own.steps.as_slice()));
     let table = quantiles(declared.unit, steps);
     let file = [experiment.name, declared.series.text(), "over-time", &setting.values];
-    plane.picture(&file, title, caption, &format!("{} over time", capital(declared.what)), table)
+    plane.picture(&file, title, caption, &format!("{} over {over}", capital(declared.what)), table)
 }
 
 fn waits(

@@ -71,9 +71,12 @@ static KEYS: [SettingKey; 0] = [];
 pub static MEMORY_LIMIT: Experiment = Experiment {
     keys: &KEYS,
     guarded: &GUARDED,
-    refuses: |setting| match setting.get("rest") {
-        Some(_) => Some("`rest` is about containers that run on, which `memory` weighs".to_owned()),
-        None => Own::of(setting).err(),
+    refuses: |setting| {
+        let of_many = ["rest", "reserve"].into_iter().find(|key| setting.get(key).is_some());
+        match of_many {
+            Some(key) => Some(format!("`{key}` is about containers that run on, which `memory` weighs")),
+            None => Own::of(setting).err(),
+        }
     },
     event: Event::Held("container"),
     scope: Scope::Few,

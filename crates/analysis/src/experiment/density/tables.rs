@@ -1,0 +1,387 @@
+//! Two tables: how starts go with many containers and with several at once, and how many fit; with what people ask in sentences.
+
+use super::ceiling::{Cause, Ceiling, Seen, ceiling, serial};
+use super::names::{BUSY, CPUS, ELAPSED, FAILED, LOCK, OWN_CPU, RETURNED, STOLEN};
+use super::{NAME, Room, at_once, containers, room};
+use crate::experiment::Setting;
+use crate::outcome::Sample;
+use crate::stats::{self, Decision, Estimate, Shape, decide};
+use crate::subject::room::Resource;
+use crate::text::{estimated, number};
+use crate::units::{Nanos, Unit};
+use crate::verdict::View;
+use crate::verdict::table::{Column, ExperimentTable, Item};
+
+/// How many of a subject's resources are shown: those that end first.
+const SHOWN: usize = 3;
+/// A start that gets longer by less than this is as long as before.
+const LONGER: f64 = 1e-3;
+
+/// The cells of one subject: its series, and its bursts by how many at once.
+struct Of<'a> {
+    view: &'a View<'a>,
+    label: &'a str,
+    series: Option<usize>,
+    bursts: Vec<usize>,
+}
+
+fn estimate(view: &View<'_>, cell: usize, metric: &str) -> Option<Estimate> {
+    view.cells[cell].metrics[view.metric_index(cell, metric)?].as_ref().map(|one| one.median)
+}
+
+fn setting<'a>(view: &'a View<'_>, cell: usize) -> &'a Setting {
+    &view.cell(cell).setting
+}
+
+fn samples<'a>(view: &'a View<'_>, cell: usize) -> impl Iterator<Item = &'a Sample> {
+    view.run.series[cell].samples.iter().flatten()
+}
+
+/// So much CPU time as CPUs that were used all the time.
+fn share(sample: &Sample, time: i64) -> Option<f64> {
+    Some(time as f64 / sample.counter(ELAPSED)? as f64).filter(|cpus| cpus.is_finite())
+}
+
+/// The tables.
+pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
+    let is_shown = |cell: &usize| view.plan().entry(*cell).twin_of.is_none();
+    let mut subjects: Vec<Of<'_>> = Vec::new();
+    for cell in view.cells_of(NAME).filter(is_shown) {
+        let label = view.label(cell);
+        let at = subjects.iter().position(|own| own.label == label).unwrap_or_else(|| {
+            subjects.push(Of { view, label, series: None, bursts: Vec::new() });
+            subjects.len() - 1
+        });
+        match at_once(setting(view, cell)) {
+            1 => subjects[at].series = subjects[at].series.or(Some(cell)),
+            _ => subjects[at].bursts.push(cell),
+        }
+    }
+    let has_values = |own: &Of<'_>| {
+        own.series
+            .into_iter()
+            .chain(own.bursts.iter().copied())
+            .any(|cell| estimate(view, cell, "start").is_some())
+    };
+    if !subjects.iter().any(has_values) {
+        return Vec::new();
+    }
+    for own in &mut subjects {
+        own.bursts.sort_by_key(|cell| at_once(setting(view, *cell)));
+    }
+    let starts = starts(&subjects);
+    let rooms = rooms(&subjects);
+    [Some(starts), rooms].into_iter().flatten().collect()
+}
+
+impl Of<'_> {
+    fn of_series(&self, metric: &str) -> Option<Estimate> {
+        estimate(self.view, self.series?, metric)
+    }
+
+    fn shape(&self) -> Option<Shape> {
+        let seconds = |sample: &Sample| -> Option<Vec<f64>> {
+            Some(sample.series(RETURNED)?.iter().map(|one| Nanos(*one).seconds()).collect())
+        };
+        stats::shape(&samples(self.view, self.series?).filter_map(seconds).collect::<Vec<_>>())
+    }
+
+    /// What the shape is called; the slope says how much.
+    fn shape_in_words(&self) -> String {
+        match self.shape() {
+            None => "no shape can be told".to_owned(),
+            Some(Shape::Constant) => "constant".to_owned(),
+            Some(Shape::Linear(slope)) if slope < 0.0 => "linear, falling".to_owned(),
+            Some(Shape::Linear(_)) => "linear".to_owned(),
+            Some(Shape::Saturating(places)) => format!("levels off after about {places:.0}"),
+            Some(Shape::Hinge(place, _)) => format!("rises from the {place:.0}th on"),
+        }
+    }
+
+    /// How many a sample of a cell started, in the median.
+    fn started(&self, cell: usize) -> Option<usize> {
+        let counts = samples(self.view, cell).filter_map(|one| Some(one.series(RETURNED)?.len() as f64));
+        Some(stats::Sample::new(counts.collect::<Vec<_>>())?.median() as usize)
+    }
+
+    /// How many a series has, and whether all that were asked for were started.
+    fn of_all(&self) -> Option<(usize, bool)> {
+        let cell = self.series?;
+        let started = self.started(cell)?;
+        Some((started, started >= containers(setting(self.view, cell))))
+    }
+
+    fn seen(&self, cell: usize) -> Option<Seen> {
+        let value = |metric: &str| Some(estimate(self.view, cell, metric)?.value);
+        let middle = |of: fn(&Sample) -> Option<f64>| {
+            let all = stats::Sample::new(samples(self.view, cell).filter_map(of).collect::<Vec<_>>());
+            all.map_or(f64::NAN, |all| all.median())
+        };
+        Some(Seen {
+            at_once: at_once(setting(self.view, cell)) as f64,
+            starts: self.started(cell)? as f64,
+            rate: value("rate")?,
+            cpu: value("cpu").unwrap_or(f64::NAN),
+            cpus: middle(|sample| {
+                Some(sample.counter(CPUS)? as f64 - share(sample, sample.counter(STOLEN)?)?)
+            }),
+            others: middle(|sample| share(sample, sample.counter(BUSY)? - sample.counter(OWN_CPU)?)),
+            flushing: value("flushing").unwrap_or(0.0),
+            waiting: value("waiting").unwrap_or(0.0),
+        })
+    }
+
+    /// What limits the starts with most at once.
+    fn ceiling(&self) -> Option<Ceiling> {
+        let (most, fewer) = self.bursts.split_last()?;
+        let alone = self.of_series("start")?.value;
+        let fewer = fewer.last().and_then(|cell| self.seen(*cell));
+        Some(ceiling(&self.seen(*most)?, alone, fewer.as_ref()))
+    }
+
+    /// What is known of the cause, in words.
+    fn cause(&self) -> Option<String> {
+        let most = *self.bursts.last()?;
+        let seen = self.seen(most)?;
+        let (found, alone) = (self.ceiling()?, self.of_series("start")?.value);
+        let short = |seconds: f64| Unit::Seconds.format(seconds);
+        let cause = match found.cause {
+            Cause::Cpus => format!("the CPUs: each start takes {} of CPU time", short(seen.cpu)),
+            Cause::Disk => format!("the disk: flushes take {} for each start", short(seen.flushing)),
+            Cause::Alone => "nothing: each takes as long as alone".to_owned(),
+            Cause::Lock => {
+                let path = self.view.run.facts(most, LOCK).flatten().next_back().unwrap_or("a file");
+                format!(
+                    "a lock: {} of each start is one after the other, and others wait for `{path}`",
+                    short(serial(&seen, alone))
+                )
+            }
+            Cause::Others => format!("not told: others used {} CPUs meanwhile", number(seen.others, 1)),
+            Cause::Serial => format!(
+                "not resolved: up to {} of each start is one after the other",
+                short(serial(&seen, alone))
+            ),
+            Cause::Unknown => "not told: the CPU time of a start is not known".to_owned(),
+        };
+        let is_named = ![Cause::Others, Cause::Unknown].contains(&found.cause);
+        Some(match found.predicted {
+            None if is_named => {
+                format!("{cause} (not tested with fewer at once)")
+            }
+            Some((predicted, false)) if is_named => {
+                let fewer =
+                    self.bursts.iter().rev().nth(1).map_or(0, |cell| at_once(setting(self.view, *cell)));
+                format!(
+                    "{cause}; not confirmed: it predicts {} a second at {fewer} at once",
+                    number(predicted, 1)
+                )
+            }
+            _ => cause,
+        })
+    }
+
+    fn longer(&self) -> Option<String> {
+        let (count, _) = self.of_all()?;
+        let longer = self.of_series("longer")?;
+        let (label, more) = (self.label, estimated(Unit::Seconds, &longer.map(f64::abs)));
+        match decide(&longer, LONGER) {
+            Decision::More => {
+                Some(format!("{label}: the start of container {count} takes {more} longer than the first"))
+            }
+            Decision::Less => {
+                Some(format!("{label}: the start of container {count} takes {more} less than the first"))
+            }
+            Decision::Same => Some(format!(
+                "{label}: the start of container {count} takes as long as the first, within {}",
+                Unit::Seconds.format(LONGER)
+            )),
+            Decision::Undecided { .. } | Decision::TooFew { .. } => None,
+        }
+    }
+
+    /// What the engine computes while nothing is asked of it.
+    fn idle(&self) -> Option<String> {
+        let (count, _) = self.of_all()?;
+        let used = estimated(Unit::Seconds, &self.of_series("idle_cpu")?);
+        Some(format!(
+            "{}: its daemons and helpers compute for {used} in a minute in which {count} containers do nothing",
+            self.label
+        ))
+    }
+
+    /// What failed, with its number.
+    fn failed(&self) -> Vec<String> {
+        let one = |cell: usize| {
+            let words = self.view.run.facts(cell, FAILED).flatten().next_back()?;
+            Some(format!("{} with {} at once: {words}", self.label, at_once(setting(self.view, cell))))
+        };
+        self.series.into_iter().chain(self.bursts.iter().copied()).filter_map(one).collect()
+    }
+
+    /// The resources that end first, each with its medians over the rounds.
+    fn rooms(&self) -> Vec<(Resource, Room)> {
+        let Some(cell) = self.series else { return Vec::new() };
+        let one = |resource: Resource| {
+            let found: Vec<Room> =
+                samples(self.view, cell).filter_map(|sample| room(sample, resource)).collect();
+            let count = samples(self.view, cell).count();
+            // What comes and goes without them is not what containers use.
+            let each = stats::Sample::new(found.iter().map(|one| one.each).collect::<Vec<_>>())?;
+            let interval = Estimate::of_median(&each, stats::Alpha::FIVE_PERCENT).interval;
+            let is_steady = interval.is_none_or(|one| one.low * 2.0 > one.high);
+            let is_known = found.len() == count && is_steady;
+            let middle = |of: fn(&Room) -> f64| {
+                Some(stats::Sample::new(found.iter().map(of).collect::<Vec<_>>())?.median())
+            };
+            Some(Room {
+                each: middle(|one| one.each)?,
+                limit: middle(|one| one.limit)?,
+                others: middle(|one| one.others)?,
+                fits: middle(|one| one.fits)?,
+            })
+            .filter(|_| is_known)
+            .map(|room| (resource, room))
+        };
+        let mut all: Vec<_> = Resource::ALL.into_iter().filter_map(one).collect();
+        all.sort_by(|one, other| one.1.fits.total_cmp(&other.1.fits));
+        all
+    }
+}
+
+fn starts(subjects: &[Of<'_>]) -> ExperimentTable {
+    let view = subjects[0].view;
+    let series = subjects.iter().find_map(|own| own.series).map(|cell| containers(setting(view, cell)));
+    let mut at_onces: Vec<usize> =
+        subjects.iter().flat_map(|own| &own.bursts).map(|cell| at_once(setting(view, *cell))).collect();
+    at_onces.sort_unstable();
+    at_onces.dedup();
+    let mut columns = vec![Column::of_texts("subject")];
+    if let Some(count) = series {
+        let places = [("first", 1), ("10th", 10)].into_iter().filter(|(_, place)| *place < count);
+        columns.extend(places.map(|(name, _)| Column::of_values(name, Unit::Seconds)));
+        columns.push(Column::of_values(&format!("{count}th"), Unit::Seconds));
+        columns.push(Column::of_values("each one more", Unit::Seconds));
+        columns.push(Column::of_texts("shape"));
+    }
+    columns.extend(at_onces.iter().map(|own| Column::of_values(&format!("{own} at once"), Unit::PerSecond)));
+    let has_ceiling = series.is_some() && !at_onces.is_empty();
+    if has_ceiling {
+        columns.extend([Column::of_values("ceiling", Unit::PerSecond), Column::of_texts("because of")]);
+    }
+    let row = |own: &Of<'_>| {
+        let value = |metric| Item::value(own.of_series(metric).map(|one| one.value), "not known");
+        let mut row = vec![Item::Text(own.label.to_owned())];
+        if let Some(count) = series {
+            row.extend(
+                [("first", 1), ("tenth", 10)]
+                    .into_iter()
+                    .filter(|(_, place)| *place < count)
+                    .map(|(name, _)| value(name)),
+            );
+            row.push(value("last"));
+            row.push(own.of_series("slope").map_or(Item::Nothing("not known".to_owned()), Item::Interval));
+            row.push(Item::Text(own.shape_in_words()));
+        }
+        row.extend(at_onces.iter().map(|wanted| {
+            let cell = own.bursts.iter().find(|cell| at_once(setting(view, **cell)) == *wanted);
+            Item::value(cell.and_then(|cell| Some(estimate(view, *cell, "rate")?.value)), "not known")
+        }));
+        if has_ceiling {
+            row.push(Item::value(own.ceiling().map(|one| one.rate), "not known"));
+            row.push(own.cause().map_or(Item::Nothing("not known".to_owned()), Item::Text));
+        }
+        row
+    };
+    let longer: Vec<String> = subjects.iter().filter_map(Of::longer).collect();
+    let idle = subjects.iter().filter_map(Of::idle).collect::<Vec<_>>();
+    let failed: Vec<String> = subjects.iter().flat_map(Of::failed).collect();
+    ExperimentTable {
+        rows: subjects.iter().map(row).collect(),
+        notes: vec![
+            "first to last: one detached start of a series, from the command until it has returned; each one more: what a container that \
+             runs adds to the next start; a shape is named only if it errs less in rounds that it was not fitted to"
+                .to_owned(),
+            "at once: starts a second; ceiling: what the CPUs, the flushes of the disk or the length of a start allow, or what is seen if that \
+             is below all of them"
+                .to_owned(),
+        ],
+        decided: longer.clone(),
+        summary: longer.into_iter().chain(idle).chain(failed).collect(),
+        leads: true,
+        ..ExperimentTable::new(NAME, "starts", "how starts go with many containers, and several at once".to_owned(), columns)
+    }
+}
+
+fn rooms(subjects: &[Of<'_>]) -> Option<ExperimentTable> {
+    let mut rows = Vec::new();
+    let mut summary = Vec::new();
+    for own in subjects {
+        let all = own.rooms();
+        let shown = |resource: Resource, value: f64| {
+            if resource.is_in_bytes() {
+                Unit::Bytes.format(value)
+            } else {
+                number(value, usize::from(value < 10.0 && value.fract() != 0.0))
+            }
+        };
+        for (resource, room) in all.iter().take(SHOWN) {
+            // What is left has no limit of its own.
+            let is_left = room.limit <= 0.0;
+            let limit = if is_left { -room.others } else { room.limit };
+            let others = if is_left { 0.0 } else { room.others };
+            rows.push(vec![
+                Item::Text(own.label.to_owned()),
+                Item::Text(resource.words().to_owned()),
+                Item::Text(shown(*resource, room.each)),
+                Item::Text(shown(*resource, limit)),
+                Item::Text(shown(*resource, others)),
+                Item::Value(room.fits),
+                Item::Text(resource.at_the_end().to_owned()),
+            ]);
+        }
+        if let Some((resource, room)) = all.first() {
+            let (tried, has_all) = own.of_all().unwrap_or((0, true));
+            if !has_all {
+                // What ended them may be something that is not counted.
+                let known = if room.fits <= tried as f64 {
+                    format!(": {} ended", resource.words())
+                } else {
+                    String::new()
+                };
+                summary.push(format!("{}: no more than {tried} containers were started{known}", own.label));
+                continue;
+            }
+            let beyond = room.fits / tried as f64;
+            let far = if beyond > 2.0 {
+                format!(", {beyond:.0} times as many as were tried")
+            } else {
+                String::new()
+            };
+            summary.push(format!(
+                "{}: {} containers fit here{far}; what ends first: {}",
+                own.label,
+                number(room.fits, 0),
+                resource.words()
+            ));
+        }
+    }
+    let columns = vec![
+        Column::of_texts("subject"),
+        Column::of_texts("resource"),
+        Column::of_texts("each uses"),
+        Column::of_texts("limit"),
+        Column::of_texts("others use"),
+        Column::of_values("room for", Unit::Count),
+        Column::of_texts("then"),
+    ];
+    (!rows.is_empty()).then(|| ExperimentTable {
+        rows,
+        notes: vec![
+            "the resources that end first, of twelve that are counted before the first container and with the last; 512 MiB or 5 % of memory \
+             stay free; what containers do later is not in it"
+                .to_owned(),
+        ],
+        summary,
+        ..ExperimentTable::new(NAME, "room", "how many containers fit, and what ends first".to_owned(), columns)
+    })
+}

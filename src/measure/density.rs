@@ -1,0 +1,255 @@
+//! `density`: a series or bursts of starts; what the machine did meanwhile, and what the containers use of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::{Stamps, sample_of};
+use crate::experiment::Setting;
+use crate::experiment::density::{at_once, containers, idle, names, recorded};
+use crate::outcome::{Abort, Failure, Sample};
+use crate::subject::burst::{self, Outcome};
+use crate::subject::helpers::{Helping, Working};
+use crate::subject::{ContainerRequest, Resident, RunContext, Subject};
+use crate::sys::accounting::{Client, Listener};
+use crate::sys::block_device::{self, Counters, Number};
+use crate::sys::ticks::Ticks;
+use crate::sys::waiters::{self, File};
+use crate::sys::{clock, limits, process, raw};
+use crate::units::{Nanos, Stamp};
+
+/// How often it is looked who waits for a lock.
+const LOOK: Duration = Duration::from_millis(10);
+/// How many files dunnage holds for each container, and for itself.
+const FILES: u64 = 4;
+const OWN_FILES: u64 = 200;
+/// In a longer series there are more switches of tasks than should be kept in memory.
+const COUNTED: usize = 200;
+/// How long an engine may still be busy with what was removed.
+const CALM: Nanos = Nanos::from_millis(500);
+
+/// Takes a sample.
+pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
+    let (subject, machine) = (&*subject, subject.machine());
+    let (count, at_once) = (containers(setting), at_once(setting));
+    check_own_files(count)?;
+    // The clock of a script goes on in one thread.
+    let workers = if machine.is_scripted() { 1 } else { at_once };
+    let request = ContainerRequest { program: Resident::Serves, ..ContainerRequest::default() };
+    let helping = Helping::begin(subject);
+    // What an engine does once, for the first container of all, is no part of a series.
+    let mut first = begun(burst::start(subject, &request, (1, 1), run)?)?;
+    let process = first.started[0].container.first_process().ok();
+    let behind = machine.behind(process, Path::new("/"));
+    first.remove(1)?;
+    machine.rest(run, CALM)?;
+    // Its own layer has gone with it.
+    let upper = behind.as_ref().and_then(|behind| behind.upper.as_deref());
+    let store = upper.and_then(|upper| upper.ancestors().find(|one| one.is_dir()));
+    let before = machine.room(subject, store, 0);
+    let device = behind.as_ref().and_then(|behind| behind.device);
+    let work = || burst::start(subject, &request, (count, workers), run);
+    let (outcome, watched) = watched((subject, run, count), device, work);
+    let mut outcome = begun(outcome?)?;
+    let alive = outcome.started.len();
+    let room = machine.room(subject, store, alive).since(&before, alive);
+    let mut sample = sample(&mut outcome, count)?;
+    sample.add(names::AT_ONCE, at_once as i64);
+    sample.extend(room.into_iter().map(|(resource, numbers)| (recorded(resource), numbers.to_vec())));
+    watched.add_to(&mut sample);
+    if let Some(time) = idle(setting) {
+        let used = used_idly(&mut outcome, (subject, helping), (time, run))?;
+        sample.extend([(names::IDLE_CPU, used), (names::IDLED, time.0)]);
+    }
+    let removed = outcome.remove(workers)?;
+    sample.add(names::REMOVED, removed.iter().map(|span| span.took().0).collect::<Vec<i64>>());
+    Ok(sample)
+}
+
+/// Whether dunnage may hold as many files as channels to so many containers are.
+fn check_own_files(count: usize) -> Result<(), Failure> {
+    let (needed, limit) = (count as u64 * FILES + OWN_FILES, limits::open_files_now());
+    if needed <= limit {
+        return Ok(());
+    }
+    Err(Failure::environment(format!(
+        "{count} containers need {needed} open files of dunnage, whose limit is {limit}: raise it, as with `ulimit -n {needed}`"
+    )))
+}
+
+/// CPU time that daemons and helpers use in this time, in which all containers do nothing.
+fn used_idly(
+    outcome: &mut Outcome<'_>,
+    (subject, helping): (&dyn Subject, Helping),
+    (time, run): (Nanos, &RunContext),
+) -> Result<i64, Abort> {
+    let firsts = outcome.started.iter_mut().filter_map(|one| one.container.first_process().ok());
+    let working = helping.find(subject.daemons().unwrap_or_default(), &firsts.collect::<Vec<i32>>());
+    let cpu = |one: &Working| {
+        let is_there = process::read(one.process.pid).is_some_and(|now| now.is_same(&one.process));
+        clock::process_cpu(one.process.pid).ok().filter(|_| is_there)
+    };
+    let before: Vec<_> = working.iter().map(cpu).collect();
+    subject.machine().rest(run, time)?;
+    // What a helper that has ended meanwhile used is not known.
+    Ok(working.iter().zip(before).filter_map(|(one, before)| Some(cpu(one)?.0 - before?.0)).sum())
+}
+
+/// Those that run and have said so; if there is none, why.
+fn begun(mut outcome: Outcome<'_>) -> Result<Outcome<'_>, Abort> {
+    outcome.until_ready()?;
+    if outcome.started.is_empty() {
+        let why = outcome.failed.into_iter().next();
+        return Err(why.unwrap_or_else(|| Failure::environment("no container was started")).into());
+    }
+    Ok(outcome)
+}
+
+/// The times of all starts.
+fn sample(outcome: &mut Outcome<'_>, asked: usize) -> Result<Sample, Abort> {
+    let treatment = outcome.started.last_mut().map(|last| last.container.treatment()).transpose()?;
+    let mut sample = sample_of(Stamps::new(), &treatment.unwrap_or_default());
+    let started = &outcome.started;
+    let origin = started.first().map_or(Stamp(0), |one| one.span.began);
+    let all = |of: &dyn Fn(&burst::Started<'_>) -> Option<i64>| {
+        started.iter().map(of).collect::<Option<Vec<i64>>>()
+    };
+    let began = all(&|one| Some(one.span.began.since(origin).0));
+    let returned = all(&|one| Some(one.span.took().0));
+    let first = all(&|one| Some(one.first?.since(one.span.began).0));
+    for (name, values) in [(names::BEGAN, began), (names::RETURNED, returned), (names::FIRST_RUN, first)] {
+        sample.extend(values.map(|values| (name, values)));
+    }
+    sample.add(names::ASKED, asked as i64);
+    if let Some(first) = outcome.failed.first() {
+        let (failed, class) = (asked - started.len(), first.class.name());
+        let words = first.words.as_deref().unwrap_or(&first.reason);
+        sample.add(
+            names::FAILED,
+            format!("{failed} of {asked} starts failed or were not tried, first: {class}: {words}"),
+        );
+    }
+    Ok(sample)
+}
+
+/// What the machine did meanwhile.
+#[derive(Default)]
+struct Watched {
+    elapsed: Nanos,
+    /// CPU time of all that worked for the starts, or why it is not known.
+    cpu: Option<Result<Nanos, String>>,
+    ticks: Option<Ticks>,
+    /// Of the device on which the containers are.
+    flushed: Option<Counters>,
+    looks: i64,
+    /// In how many looks a process waited for the lock on a file, with its path if that was found.
+    waited: BTreeMap<File, (i64, Option<PathBuf>)>,
+}
+
+/// Ends the looking, also after a panic.
+struct Until<'a>(&'a AtomicBool);
+
+impl Drop for Until<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Does this while it watches the machine, and the device on which the containers are.
+fn watched<T>(
+    (subject, run, count): (&dyn Subject, &RunContext, usize),
+    device: Option<Number>,
+    work: impl FnOnce() -> T,
+) -> (T, Watched) {
+    if subject.machine().is_scripted() {
+        return (work(), Watched::default());
+    }
+    let done = AtomicBool::new(false);
+    let many = format!("more than {COUNTED} starts are too many to be counted");
+    let listener = if count > COUNTED { Err(&many) } else { run.listener.as_ref() };
+    let daemons = subject.daemons();
+    let window = listener.map(|listener| listener.begin(daemons.unwrap_or_default()));
+    let own_cpu = || clock::process_cpu(std::process::id() as i32).unwrap_or(Nanos(0));
+    let disk = || block_device::counters(device?).ok();
+    // Who waits already waits for something else.
+    let waiting: BTreeSet<File> = waiters::waited().unwrap_or_default().into_keys().collect();
+    let (ticks, disk_before, began, own) = (Ticks::now(), disk(), clock::now(), own_cpu());
+    let (value, mut watched) = thread::scope(|scope| {
+        let looking = scope.spawn(|| looked(listener.ok(), &waiting, &done));
+        let value = {
+            let _until = Until(&done);
+            work()
+        };
+        (value, looking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    watched.elapsed = clock::now().since(began);
+    watched.ticks = Ticks::now().zip(ticks).and_then(|(now, before)| now.since(before));
+    let own = Nanos(own_cpu().0 - own.0);
+    let others = window.map_err(Clone::clone).and_then(|mut window| {
+        window.end();
+        let all = window.so_far(Client::All, &[]).map_err(|why| format!("{why:#}"))?;
+        Ok(all.client.cpu() + all.daemons.cpu())
+    });
+    // Without its daemons, part of an engine's CPU time would pass for the whole.
+    let others = daemons.map_err(str::to_owned).and(others);
+    watched.cpu = Some(others.map(|others| others + own));
+    watched.flushed = disk().zip(disk_before).and_then(|(now, before)| now.since(before));
+    (value, watched)
+}
+
+/// Looks who waits for a lock until this is done. Any user may wait for any file, so only root's processes and dunnage's own count.
+fn looked(listener: Option<&Listener>, before: &BTreeSet<File>, done: &AtomicBool) -> Watched {
+    let own = raw::user_and_group().0 as u32;
+    let is_ours = |pid: i32| process::user_of(pid).is_some_and(|user| user == 0 || user == own);
+    let mut watched = Watched::default();
+    while !done.load(Ordering::Relaxed) {
+        thread::sleep(LOOK);
+        if let Some(listener) = listener {
+            listener.drain();
+        }
+        let Ok(waiting) = waiters::waited() else { continue };
+        watched.looks += 1;
+        for (file, pid) in waiting.into_iter().filter(|(file, pid)| !before.contains(file) && is_ours(*pid)) {
+            let (count, known) = watched.waited.entry(file.clone()).or_default();
+            *count += 1;
+            if known.is_none() {
+                *known = waiters::path(&file, pid);
+            }
+        }
+    }
+    watched
+}
+
+impl Watched {
+    fn add_to(self, sample: &mut Sample) {
+        let Watched { elapsed, cpu, ticks, flushed, looks, waited } = self;
+        match cpu {
+            Some(Ok(cpu)) => sample.add(names::OWN_CPU, cpu.0),
+            Some(Err(why)) => sample.lacks(&["cpu"], &why),
+            None => {}
+        }
+        if let Some(spent) = ticks {
+            sample.extend([
+                (names::ELAPSED, elapsed.0),
+                (names::BUSY, Ticks::time(spent.busy).0),
+                (names::STOLEN, Ticks::time(spent.steal).0),
+                (names::CPUS, spent.cpus.into()),
+            ]);
+        }
+        if let Some(Counters { flushes: Some(count), flushing: Some(millis), .. }) = flushed {
+            let millis = Nanos::from_millis(millis as i64);
+            sample.extend([(names::FLUSHES, count as i64), (names::FLUSHING, millis.0)]);
+        }
+        if looks > 0 {
+            let most = waited.into_values().max_by_key(|(count, _)| *count);
+            let (count, path) = most.unwrap_or_default();
+            sample.extend([(names::LOOKS, looks), (names::WAITED, count)]);
+            // Any user names files.
+            let path = path
+                .map(|path| path.display().to_string().replace(|c: char| c.is_control() || c == '`', "?"));
+            sample.extend(path.map(|path| (names::LOCK, path)));
+        }
+    }
+}
