@@ -301,7 +301,7 @@ pub struct CommandOptions {
     /// `port N` for an open port inside, `exit` for the command's end [default: exit].
     #[arg(long, value_name = "WHEN")]
     pub ready: Option<String>,
-    /// The port where the command, a web service, answers inside: for `http`, `memory` and `memory-limit`.
+    /// The port where the command, a web service, answers inside: for `http`, `memory`, `memory-limit` and `density`.
     #[arg(long, value_name = "N")]
     pub port: Option<u16>,
     /// Run the command with each value in place of `{NAME}`; repeatable for all combinations.

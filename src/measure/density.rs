@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::{Stamps, sample_of};
+use super::{Stamps, memory, sample_of, variables_of};
 use crate::experiment::Setting;
 use crate::experiment::density::{at_once, containers, idle, names, recorded};
 use crate::outcome::{Abort, Failure, Sample};
 use crate::subject::burst::{self, Outcome};
 use crate::subject::helpers::{Helping, Working};
-use crate::subject::{ContainerRequest, Resident, RunContext, Subject};
+use crate::subject::ramp::Furnish;
+use crate::subject::{Container, ContainerRequest, Resident, RunContext, Subject};
 use crate::sys::accounting::{Client, Listener};
 use crate::sys::block_device::{self, Counters, Number};
 use crate::sys::ticks::Ticks;
@@ -37,7 +38,13 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     check_own_files(count)?;
     // The clock of a script goes on in one thread.
     let workers = if machine.is_scripted() { 1 } else { at_once };
-    let request = ContainerRequest { program: Resident::Serves, ..ContainerRequest::default() };
+    let (request, mut furnish) = match memory::program(setting)? {
+        Some(own) => memory::of_program(own, variables_of(setting, run)?.to_vec(), run),
+        None => {
+            let request = ContainerRequest { program: Resident::Serves, ..ContainerRequest::default() };
+            (request, Box::new(|_: &mut Container<'_>| Ok(())) as Furnish<'_>)
+        }
+    };
     let helping = Helping::begin(subject);
     // What an engine does once, for the first container of all, is no part of a series.
     let mut first = begun(burst::start(subject, &request, (1, 1), run)?)?;
@@ -53,6 +60,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let work = || burst::start(subject, &request, (count, workers), run);
     let (outcome, watched) = watched((subject, run, count), device, work);
     let mut outcome = begun(outcome?)?;
+    outcome.started.iter_mut().try_for_each(|one| furnish(&mut one.container))?;
     let alive = outcome.started.len();
     let room = machine.room(subject, store, alive).since(&before, alive);
     let mut sample = sample(&mut outcome, count)?;

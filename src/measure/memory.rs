@@ -15,7 +15,7 @@ use crate::names::Series;
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::subject::limits::Limits;
 use crate::subject::pair::until_answered;
-use crate::subject::ramp::Ramp;
+use crate::subject::ramp::{Furnish, Ramp};
 use crate::subject::weighing::Scale;
 use crate::subject::weight::{Instrument, Weighed, Weight};
 use crate::subject::{Container, ContainerRequest, Resident, RunContext, Subject};
@@ -74,21 +74,30 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
 }
 
 /// The user's own program in a setting, if there is one.
-fn program(setting: &Setting) -> Result<Option<Own>, Failure> {
+pub(super) fn program(setting: &Setting) -> Result<Option<Own>, Failure> {
     Own::of(setting).map_err(|why| Failure::new(FailureClass::Unsupported, why))
 }
 
 /// Containers with these limits in which the probe has started a program of the user's, which has answered if it has a port.
 fn with_program<'a>(
-    Own { wanted, port }: Own,
+    own: Own,
     variables: Vec<String>,
     limits: Limits,
     (subject, run): (&'a dyn Subject, &'a RunContext),
 ) -> Ramp<'a> {
+    let (request, furnish) = of_program(own, variables, run);
+    Ramp::new(subject, ContainerRequest { limits, ..request }, (furnish, run))
+}
+
+/// Such a container, and how its program is started and awaited.
+pub(super) fn of_program(
+    Own { wanted, port }: Own,
+    variables: Vec<String>,
+    run: &RunContext,
+) -> (ContainerRequest, Furnish<'_>) {
     let Wanted { words, directory, mounts, .. } = wanted;
     let start = StartProgram { cpu: None, directory, variables, words };
-    let request =
-        ContainerRequest { mounts, limits, program: Resident::Serves, ..ContainerRequest::default() };
+    let request = ContainerRequest { mounts, program: Resident::Serves, ..ContainerRequest::default() };
     let furnish = move |container: &mut Container<'_>| {
         container.ready()?;
         container.ask(start.clone(), Nanos(0))?;
@@ -100,7 +109,7 @@ fn with_program<'a>(
         };
         until_answered(container, run, ask, |container| container.ask(Usage {}, Nanos(0)).map(drop))
     };
-    Ramp::new(subject, request, (Box::new(furnish), run))
+    (request, Box::new(furnish))
 }
 
 /// How a value of a step is recorded.

@@ -7,6 +7,9 @@
 //!
 //! Deliberately absent: what the containers do meanwhile, and attached clients, each of which would stay too.
 
+use super::command;
+use super::memory::Own;
+use super::network::http;
 use super::question::{Event, Experiment, Metric, Replicates, Scope, Shown};
 use super::setting::{Setting, SettingKey, fits};
 use crate::names::{Series, names};
@@ -243,17 +246,31 @@ static KEYS: [SettingKey; 1] = [SettingKey::of("at_once", &["1", "4", "16"])
         "how many are being started at a time: 1 is a series, in which each start waits for the one before",
     )];
 
-static GUARDED: [SettingKey; 2] = [
-    SettingKey::of("containers", &[])
-    .or(|value| fits(is_number(value, 2, LIMIT), "a number of containers from 2 to 5000"))
-    .meaning("how many are started: 50 in a series, 16 if several are made at once, or as many as that"),
-    SettingKey::of("idle", &[])
-        .or(|value| {
-            let is_time = parse_duration(value).is_some_and(|seconds| (1.0..=3600.0).contains(&seconds));
-            fits(is_time, "a time from 1s to 3600s")
-        })
-        .meaning("let all containers run so long before they are removed, and count what their engine computes meanwhile"),
-];
+static GUARDED: [SettingKey; 10] = {
+    let [shell, workdir, env, mount, ..] = command::GIVEN;
+    let [serve, port, request] = http::SERVES;
+    [
+        SettingKey::of("containers", &[])
+            .or(|value| fits(is_number(value, 2, LIMIT), "a number of containers from 2 to 5000"))
+            .meaning("how many are started: 50 in a series, 16 if several are made at once, or as many as that"),
+        SettingKey::of("idle", &[])
+            .or(|value| {
+                let is_time = parse_duration(value).is_some_and(|seconds| (1.0..=3600.0).contains(&seconds));
+                fits(is_time, "a time from 1s to 3600s")
+            })
+            .meaning("let all containers run so long before they are removed, and count what their engine computes meanwhile"),
+        command::CMD.meaning(
+            "your own program, which the probe in each container starts once all have been started; what it uses counts for how many fit",
+        ),
+        serve,
+        shell,
+        workdir,
+        env,
+        mount,
+        port,
+        request,
+    ]
+};
 
 fn is_number(value: &str, least: usize, most: usize) -> bool {
     let has_digits = value.starts_with(|c: char| c.is_ascii_digit());
@@ -269,8 +286,10 @@ pub static DENSITY: Experiment = Experiment {
     guarded: &GUARDED,
     refuses: |setting| {
         let (at_once, count) = (at_once(setting), containers(setting));
-        (at_once > count)
-            .then(|| format!("`at_once={at_once}` are more than the {count} containers that there are"))
+        let too_many = at_once > count;
+        let too_many = too_many
+            .then(|| format!("`at_once={at_once}` are more than the {count} containers that there are"));
+        too_many.or_else(|| Own::of(setting).err())
     },
     event: Event::Often("start"),
     scope: Scope::Few,

@@ -86,9 +86,16 @@ impl Of<'_> {
         stats::shape(&samples(self.view, self.series?).filter_map(seconds).collect::<Vec<_>>())
     }
 
+    fn has_slope(&self) -> bool {
+        let slope = self.of_series("slope");
+        slope.and_then(|slope| slope.interval).is_some_and(|one| !one.contains(0.0))
+    }
+
     /// What the shape is called; the slope says how much.
     fn shape_in_words(&self) -> String {
         match self.shape() {
+            // A slope that is certain and too small to be told by a shape.
+            Some(Shape::Constant) if self.has_slope() => "no shape can be told".to_owned(),
             None => "no shape can be told".to_owned(),
             Some(Shape::Constant) => "constant".to_owned(),
             Some(Shape::Linear(slope)) if slope < 0.0 => "linear, falling".to_owned(),

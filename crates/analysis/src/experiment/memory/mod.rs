@@ -269,7 +269,8 @@ impl Own {
             return Ok(Some(Own { wanted, port: Some((port, path.to_owned())) }));
         }
         let command = setting.get(command::CMD.name).map(|_| Wanted::of(setting)).transpose()?;
-        let of_a_program = |(key, _): &&(&str, &str)| !["containers", "rest", "reserve"].contains(key);
+        let of_a_program =
+            |(key, _): &&(&str, &str)| !["containers", "rest", "reserve", "at_once", "idle"].contains(key);
         if let (None, Some((key, _))) = (&command, setting.0.iter().find(of_a_program)) {
             return Err(format!(
                 "`{key}` is about a program of yours, and there is none\n\nhint: add it, as in `--cmd 'node app.js'`"
