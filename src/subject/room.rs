@@ -118,7 +118,11 @@ fn number(path: &str) -> Option<i64> {
 fn threads() -> BTreeMap<(i32, u64), i64> {
     let of_it =
         |one: &process::Process| Some(fs::read_dir(format!("/proc/{}/task", one.pid)).ok()?.count() as i64);
-    process::all().filter_map(|one| Some(((one.pid, one.started()), of_it(&one)?))).collect()
+    // One that has ended and waits for its parent has no words any more, like a thread of the kernel.
+    let runs = |one: &process::Process| {
+        fs::read(format!("/proc/{}/cmdline", one.pid)).is_ok_and(|words| !words.is_empty())
+    };
+    process::all().filter(runs).filter_map(|one| Some(((one.pid, one.started()), of_it(&one)?))).collect()
 }
 
 /// Open files of each daemon, and its limit.

@@ -38,7 +38,7 @@ pub struct Same {
 }
 
 impl Counterpart {
-    /// In a few words: `start returned`, `none yet (density)`, `none`.
+    /// In a few words: `start returned`, `none yet (nested)`, `none`.
     pub fn in_words(&self) -> String {
         match self {
             Counterpart::Metric(same) => format!("{} {}", same.experiment, same.metric),
@@ -68,6 +68,16 @@ const fn value(experiment: &'static str, metric: &'static str, differs: &'static
 fn any(_: &Number, _: &str) -> bool {
     true
 }
+
+const START: Same = Same {
+    setting: |_, text| text.split(';').any(|pair| pair == "at_once=1"),
+    conditions: "at_once=1",
+    ..value(
+        "density",
+        "start",
+        "the published number is a total over the number of containers, from one series",
+    )
+};
 
 const WHOLE_PROGRAM: &str = "the time of a whole program; compare differences with `layers`, which times the operation alone, and copies what it \
                              changes: the published change opened the file with `O_TRUNC`, so nothing was copied";
@@ -195,7 +205,14 @@ const RULES: &[Rule] = &[
             "it is of the whole machine, a total, or of some of the processes; `memory` gives what one more container adds, with all who pay",
         ),
     ),
-    rule("scale", everything, Counterpart::NoneYet("density")),
+    rule("scale", |one| one.metric == "launch_per_container", Counterpart::Metric(START)),
+    rule(
+        "scale",
+        everything,
+        Counterpart::None(
+            "a total, or what the whole machine used; `density` gives each start, and `memory` what one more container adds",
+        ),
+    ),
     rule("nested", everything, Counterpart::NoneYet("nested")),
     rule(
         "disk_write",
