@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use dunnage_orders::network::Usage;
+
 use super::{Stamps, memory, sample_of, variables_of};
 use crate::experiment::Setting;
 use crate::experiment::density::{at_once, containers, idle, names, recorded};
@@ -23,6 +25,8 @@ use crate::units::{Nanos, Stamp};
 
 /// How often it is looked who waits for a lock.
 const LOOK: Duration = Duration::from_millis(10);
+/// How long a program of the user's has to take its memory, once it has started or answered.
+const FILLS: Nanos = Nanos::from_millis(2_000);
 /// How many files dunnage holds for each container, and for itself.
 const FILES: u64 = 4;
 const OWN_FILES: u64 = 200;
@@ -38,7 +42,9 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     check_own_files(count)?;
     // The clock of a script goes on in one thread.
     let workers = if machine.is_scripted() { 1 } else { at_once };
-    let (request, mut furnish) = match memory::program(setting)? {
+    let program = memory::program(setting)?;
+    let own = program.is_some();
+    let (request, mut furnish) = match program {
         Some(own) => memory::of_program(own, variables_of(setting, run)?.to_vec(), run),
         None => {
             let request = ContainerRequest { program: Resident::Serves, ..ContainerRequest::default() };
@@ -61,14 +67,22 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let (outcome, watched) = watched((subject, run, count), device, work);
     let mut outcome = begun(outcome?)?;
     outcome.started.iter_mut().try_for_each(|one| furnish(&mut one.container))?;
+    if own {
+        machine.rest(run, FILLS)?;
+        // One that has ended does not answer.
+        outcome.started.iter_mut().try_for_each(|one| one.container.ask(Usage {}, Nanos(0)).map(drop))?;
+    }
+    let used = match idle(setting) {
+        Some(time) => Some((used_idly(&mut outcome, (subject, helping), (time, run))?, time)),
+        None => None,
+    };
     let alive = outcome.started.len();
     let room = machine.room(subject, store, alive).since(&before, alive);
     let mut sample = sample(&mut outcome, count)?;
     sample.add(names::AT_ONCE, at_once as i64);
     sample.extend(room.into_iter().map(|(resource, numbers)| (recorded(resource), numbers.to_vec())));
     watched.add_to(&mut sample);
-    if let Some(time) = idle(setting) {
-        let used = used_idly(&mut outcome, (subject, helping), (time, run))?;
+    if let Some((used, time)) = used {
         sample.extend([(names::IDLE_CPU, used), (names::IDLED, time.0)]);
     }
     let removed = outcome.remove(workers)?;

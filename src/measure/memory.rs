@@ -47,22 +47,26 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
             continue;
         }
         ramp.step(wanted)?;
-        scale.weigh(ramp.alive())?;
+        let has_more = ramp.alive().len() > reached;
+        if has_more || wanted == 0 {
+            scale.weigh(ramp.alive())?;
+        }
         if has_program {
             // One that has ended does not answer.
             ramp.alive().iter_mut().try_for_each(|one| one.ask(Usage {}, Nanos(0)).map(drop))?;
         }
-        if ramp.alive().len() > reached {
+        if has_more {
             reached = ramp.alive().len();
             if let Some(rest) = rest(setting).filter(|_| wanted == most) {
                 subject.machine().rest(run, rest)?;
                 scale.weigh(ramp.alive())?;
             }
-            if (wanted == most || ramp.ended().is_some())
-                && let Some(last) = ramp.alive().last_mut()
-            {
-                scale.ask(last)?;
-            }
+        }
+        if wanted > 0
+            && (wanted == most || ramp.ended().is_some())
+            && let Some(last) = ramp.alive().last_mut()
+        {
+            scale.ask(last)?;
         }
     }
     let mut sample = sample(&scale.end()?);

@@ -35,17 +35,22 @@ impl Reserve {
     /// If that takes of the reserve.
     pub fn check(self, subject: &dyn Subject, alive: usize, coming: usize) -> Result<(), Failure> {
         let Some(memory) = subject.machine().memory_now() else { return Ok(()) };
-        let known = (self.before - memory.available).max(0) / alive.max(1) as i64;
-        // Clients are there until the container is.
-        let each = if coming > 0 { known.max(COMING) } else { known };
-        if memory.available - each * (coming as i64 + 1) >= self.bytes {
-            return Ok(());
-        }
+        let Err(each) = self.keeps(memory.available, alive, coming) else { return Ok(()) };
         let [available, reserve, each] =
             [memory.available, self.bytes, each].map(|bytes| Unit::Bytes.format(bytes as f64));
         Err(Failure::environment(format!(
             "{available} of memory are available, of which {reserve} are left to others, and one more may take {each}"
         )))
+    }
+}
+
+impl Reserve {
+    /// Whether that much is left; otherwise what one more may take.
+    fn keeps(self, available: i64, alive: usize, coming: usize) -> Result<(), i64> {
+        let known = (self.before - available).max(0) / alive.max(1) as i64;
+        // Clients are there until the container is.
+        let each = if coming > 0 { known.max(COMING) } else { known };
+        if available - each * (coming as i64 + 1) >= self.bytes { Ok(()) } else { Err(each) }
     }
 }
 
@@ -111,5 +116,31 @@ impl<'a> Ramp<'a> {
         (self.furnish)(&mut container)?;
         self.alive.push(container);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_more_is_refused_before_it_takes_of_the_reserve() {
+        const MEBIBYTES: i64 = 1 << 20;
+        let reserve = Reserve { bytes: 512 * MEBIBYTES, before: 2048 * MEBIBYTES };
+        let keeps = |available, alive, coming| reserve.keeps(available * MEBIBYTES, alive, coming);
+        // Ten have taken 100 each: of 1048 one more leaves 948, and six at a time 448.
+        assert_eq!((keeps(1048, 10, 0), keeps(1048, 10, 4)), (Ok(()), Ok(())));
+        assert_eq!(keeps(1048, 10, 5), Err(1000 * MEBIBYTES / 10));
+        assert_eq!(
+            (keeps(612, 14, 0), keeps(600, 14, 0)),
+            (Err(1436 * MEBIBYTES / 14), Err(1448 * MEBIBYTES / 14))
+        );
+        // Nothing is known of the first ones.
+        assert_eq!(
+            (keeps(2048, 0, 0), keeps(2048, 0, 47), keeps(2048, 0, 48)),
+            (Ok(()), Ok(()), Err(COMING))
+        );
+        // Memory that others gave back is none that these took.
+        assert_eq!(keeps(4096, 10, 0), Ok(()));
     }
 }

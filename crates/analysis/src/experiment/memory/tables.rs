@@ -68,7 +68,9 @@ const CLOSED: f64 = 0.05;
 pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
     let is_shown = |cell: &usize| view.plan().entry(*cell).twin_of.is_none();
     let cells: Vec<usize> = view.cells_of(NAME).filter(is_shown).collect();
-    if cells.iter().all(|cell| estimate(view, *cell, "container").is_none()) {
+    // A ramp that ended at its first container has nothing to show but why.
+    let is_empty = |cell: &usize| estimate(view, *cell, "container").is_none() && cut(view, *cell).is_none();
+    if cells.iter().all(is_empty) {
         return Vec::new();
     }
     let missing = cells
