@@ -14,6 +14,7 @@ use crate::experiment::density::{at_once, containers, idle, names, recorded};
 use crate::outcome::{Abort, Failure, Sample};
 use crate::subject::burst::{self, Outcome};
 use crate::subject::helpers::{Helping, Working};
+use crate::subject::machine::Machine;
 use crate::subject::ramp::Furnish;
 use crate::subject::{Container, ContainerRequest, Resident, RunContext, Subject};
 use crate::sys::accounting::{Client, Listener};
@@ -25,8 +26,10 @@ use crate::units::{Nanos, Stamp};
 
 /// How often it is looked who waits for a lock.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long a program of the user's has to take its memory, once it has started or answered.
-const FILLS: Nanos = Nanos::from_millis(2_000);
+/// Programs of the user's have taken their memory once what is available changes by less than this in this time, or after as many.
+const STILL: i64 = 16 << 20;
+const FILLS: Nanos = Nanos::from_millis(1_000);
+const PATIENCE: usize = 30;
 /// How many files dunnage holds for each container, and for itself.
 const FILES: u64 = 4;
 const OWN_FILES: u64 = 200;
@@ -68,7 +71,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let mut outcome = begun(outcome?)?;
     outcome.started.iter_mut().try_for_each(|one| furnish(&mut one.container))?;
     if own {
-        machine.rest(run, FILLS)?;
+        until_filled(machine, run)?;
         // One that has ended does not answer.
         outcome.started.iter_mut().try_for_each(|one| one.container.ask(Usage {}, Nanos(0)).map(drop))?;
     }
@@ -99,6 +102,21 @@ fn check_own_files(count: usize) -> Result<(), Failure> {
     Err(Failure::environment(format!(
         "{count} containers need {needed} open files of dunnage, whose limit is {limit}: raise it, as with `ulimit -n {needed}`"
     )))
+}
+
+/// Waits until programs have taken their memory.
+fn until_filled(machine: &dyn Machine, run: &RunContext) -> Result<(), Abort> {
+    let available = || machine.memory_now().map_or(0, |memory| memory.available);
+    let mut before = available();
+    for _ in 0..PATIENCE {
+        machine.rest(run, FILLS)?;
+        let now = available();
+        if (before - now).abs() < STILL {
+            break;
+        }
+        before = now;
+    }
+    Ok(())
 }
 
 /// CPU time that daemons and helpers use in this time, in which all containers do nothing.
