@@ -105,6 +105,12 @@ pub(super) fn fits(fits: bool, what: &str) -> Result<(), String> {
     if fits { Ok(()) } else { Err(what.to_owned()) }
 }
 
+/// Whether a value is a number in this range, without a sign.
+pub(super) fn is_number(value: &str, range: std::ops::RangeInclusive<usize>) -> bool {
+    let has_digits = value.starts_with(|c: char| c.is_ascii_digit());
+    has_digits && value.parse().is_ok_and(|number: usize| range.contains(&number))
+}
+
 /// A key that an experiment's settings vary, with the values it can take.
 #[derive(Debug)]
 pub struct SettingKey {

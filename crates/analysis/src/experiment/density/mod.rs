@@ -11,7 +11,7 @@ use super::command;
 use super::memory::Own;
 use super::network::http;
 use super::question::{Event, Experiment, Metric, Replicates, Scope, Shown};
-use super::setting::{Setting, SettingKey, fits};
+use super::setting::{Setting, SettingKey, fits, is_number};
 use crate::names::{Series, names};
 use crate::outcome::Sample;
 use crate::stats::{self, Margin};
@@ -241,7 +241,7 @@ static METRICS: [Metric; 17] = [
 ];
 
 static KEYS: [SettingKey; 1] = [SettingKey::of("at_once", &["1", "4", "16"])
-    .or(|value| fits(is_number(value, 1, LIMIT), "a number from 1 to 5000"))
+    .or(|value| fits(is_number(value, 1..=LIMIT), "a number from 1 to 5000"))
     .meaning(
         "how many are being started at a time: 1 is a series, in which each start waits for the one before",
     )];
@@ -251,7 +251,7 @@ static GUARDED: [SettingKey; 10] = {
     let [serve, port, request] = http::SERVES;
     [
         SettingKey::of("containers", &[])
-            .or(|value| fits(is_number(value, 2, LIMIT), "a number of containers from 2 to 5000"))
+            .or(|value| fits(is_number(value, 2..=LIMIT), "a number of containers from 2 to 5000"))
             .meaning("how many are started: 50 in a series, 16 if several are made at once, or as many as that"),
         SettingKey::of("idle", &[])
             .or(|value| {
@@ -271,11 +271,6 @@ static GUARDED: [SettingKey; 10] = {
         request,
     ]
 };
-
-fn is_number(value: &str, least: usize, most: usize) -> bool {
-    let has_digits = value.starts_with(|c: char| c.is_ascii_digit());
-    has_digits && value.parse().is_ok_and(|number: usize| (least..=most).contains(&number))
-}
 
 /// What removing takes, as a share of starting.
 const REMOVING: f64 = 0.6;

@@ -11,7 +11,7 @@
 use super::command::{self, Wanted};
 use super::network::http::{self, Program};
 use super::question::{Event, Experiment, Metric, Scope};
-use super::setting::{Setting, SettingKey, fits};
+use super::setting::{Setting, SettingKey, fits, is_number};
 use crate::names::{Series, names};
 use crate::outcome::Sample;
 use crate::stats::{self, Margin};
@@ -219,11 +219,7 @@ static METRICS: [Metric; 31] = [
 ];
 
 static KEYS: [SettingKey; 1] = [SettingKey::of("containers", &[MOST])
-    .or(|value| {
-        let has_digits = value.starts_with(|c: char| c.is_ascii_digit());
-        let is_known = has_digits && value.parse().is_ok_and(|most: usize| (2..=LIMIT).contains(&most));
-        fits(is_known, "a number of containers from 2 to 1000")
-    })
+    .or(|value| fits(is_number(value, 2..=LIMIT), "a number of containers from 2 to 1000"))
     .meaning("how many run at most; memory is read at 0, 1, half of them, all, and 0 again")];
 
 static GUARDED: [SettingKey; 10] = {
