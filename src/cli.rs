@@ -255,6 +255,10 @@ pub struct Selection {
     /// Do not let experiments vary the subjects' keys, as `syscall` does with `seccomp`.
     #[arg(long)]
     pub no_vary: bool,
+    /// Let `density` also leave one thing out of engines at a time, such as the network or the log, to tell why bursts of starts
+    /// are slow.
+    #[arg(long, conflicts_with = "no_vary")]
+    pub why: bool,
     /// Let `start`, `command` and `service` also measure `cache=cold`, which empties the page cache of the whole machine before each
     /// such launch and slows down everything else on it. Needs root.
     #[arg(long)]

@@ -61,6 +61,8 @@ pub enum Variants {
     /// They may, if they have something to vary.
     #[default]
     OfExperiments,
+    /// The same, and what tells why something is slow.
+    Why,
     /// Only the requested subjects are measured.
     None,
 }

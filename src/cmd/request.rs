@@ -132,10 +132,15 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
         false => variants::in_company(&experiments, default_subjects(quick)),
     };
     let factors = factors(&file, selection, &subjects)?;
-    let variants = if selection.no_vary { Variants::None } else { file.variants };
+    let variants = match (selection.no_vary, selection.why) {
+        (true, _) => Variants::None,
+        (_, true) => Variants::Why,
+        _ => file.variants,
+    };
     let subjects = match variants {
-        Variants::OfExperiments if factors.is_empty() => variants::varied(&experiments, subjects),
-        _ => subjects,
+        Variants::None => subjects,
+        _ if !factors.is_empty() => subjects,
+        _ => variants::varied(&experiments, subjects, variants == Variants::Why),
     };
     let rounds = match length {
         Some(Length::Rounds(rounds)) => Rounds::Fixed(rounds as usize),

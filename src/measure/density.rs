@@ -6,16 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use dunnage_analysis::subject::room::Resource;
 use dunnage_orders::network::Usage;
 
 use super::{Stamps, memory, sample_of, variables_of};
 use crate::experiment::Setting;
-use crate::experiment::density::{at_once, containers, idle, names, recorded};
+use crate::experiment::density::{at_once, containers, idle, names, recorded, room_for, until};
 use crate::outcome::{Abort, Failure, Sample};
 use crate::subject::burst::{self, Outcome};
 use crate::subject::helpers::{Helping, Working};
 use crate::subject::machine::Machine;
 use crate::subject::ramp::Furnish;
+use crate::subject::room::Kept;
 use crate::subject::{Container, ContainerRequest, Resident, RunContext, Subject};
 use crate::sys::accounting::{Client, Listener};
 use crate::sys::block_device::{self, Counters, Number};
@@ -33,6 +35,9 @@ const PATIENCE: usize = 30;
 /// How many files dunnage holds for each container, and for itself.
 const FILES: u64 = 4;
 const OWN_FILES: u64 = 200;
+/// What so many containers use says how many fit; and so many more are tried.
+const TRIED: usize = 10;
+const BEYOND: usize = 3;
 /// In a longer series there are more switches of tasks than should be kept in memory.
 const COUNTED: usize = 200;
 /// How long an engine may still be busy with what was removed.
@@ -42,7 +47,9 @@ const CALM: Nanos = Nanos::from_millis(500);
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
     let (subject, machine) = (&*subject, subject.machine());
     let (count, at_once) = (containers(setting), at_once(setting));
-    check_own_files(count)?;
+    if until(setting).is_none() {
+        check_own_files(count)?;
+    }
     // The clock of a script goes on in one thread.
     let workers = if machine.is_scripted() { 1 } else { at_once };
     let program = memory::program(setting)?;
@@ -59,14 +66,23 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let mut first = begun(burst::start(subject, &request, (1, 1), run)?)?;
     let process = first.started[0].container.first_process().ok();
     let behind = machine.behind(process, Path::new("/"));
+    let kept = Kept::of(subject, process, behind.as_ref().and_then(|behind| behind.upper.as_deref()));
     first.remove(1)?;
     machine.rest(run, CALM)?;
-    // Its own layer has gone with it.
-    let upper = behind.as_ref().and_then(|behind| behind.upper.as_deref());
-    let store = upper.and_then(|upper| upper.ancestors().find(|one| one.is_dir()));
-    let before = machine.room(subject, store, 0);
+    let before = machine.room(subject, &kept, 0);
     let device = behind.as_ref().and_then(|behind| behind.device);
-    let work = || burst::start(subject, &request, (count, workers), run);
+    let start = |count: usize| burst::start(subject, &request, (count, workers), run);
+    let mut predicted = None;
+    let work = || {
+        let Some(resource) = until(setting) else { return start(count) };
+        let mut outcome = begun(start(TRIED.min(count))?)?;
+        let alive = outcome.started.len();
+        let room = machine.room(subject, &kept, alive).since(&before, alive);
+        let more = predicted_more(resource, &room, alive, count)?;
+        predicted = Some(alive + more);
+        outcome.extend(start(more + BEYOND)?);
+        Ok(outcome)
+    };
     let (outcome, watched) = watched((subject, run, count), device, work);
     let mut outcome = begun(outcome?)?;
     outcome.started.iter_mut().try_for_each(|one| furnish(&mut one.container))?;
@@ -80,8 +96,9 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
         None => None,
     };
     let alive = outcome.started.len();
-    let room = machine.room(subject, store, alive).since(&before, alive);
-    let mut sample = sample(&mut outcome, count)?;
+    let room = machine.room(subject, &kept, alive).since(&before, alive);
+    let mut sample = sample(&mut outcome)?;
+    sample.extend(predicted.map(|count| (names::PREDICTED, count as i64)));
     sample.add(names::AT_ONCE, at_once as i64);
     sample.extend(room.into_iter().map(|(resource, numbers)| (recorded(resource), numbers.to_vec())));
     watched.add_to(&mut sample);
@@ -119,6 +136,29 @@ fn until_filled(machine: &dyn Machine, run: &RunContext) -> Result<(), Abort> {
     Ok(())
 }
 
+/// How many more there should be room for next to those that run.
+fn predicted_more(
+    resource: Resource,
+    room: &[(Resource, [i64; 3])],
+    alive: usize,
+    most: usize,
+) -> Result<usize, Failure> {
+    let numbers = room.iter().find(|(of, _)| *of == resource).map(|(_, numbers)| *numbers);
+    let words = resource.words();
+    let Some(room) = numbers.and_then(|numbers| room_for(resource, numbers, alive)) else {
+        let reason = format!("{alive} containers use no {words} that can be told from what others use");
+        return Err(Failure::environment(reason));
+    };
+    let fits = room.fits as usize;
+    if fits > most {
+        let reason =
+            format!("there is room for {fits} by {words}, which are more than the {most} that are tried");
+        return Err(Failure::environment(reason));
+    }
+    check_own_files(fits + BEYOND)?;
+    Ok(fits.saturating_sub(alive))
+}
+
 /// CPU time that daemons and helpers use in this time, in which all containers do nothing.
 fn used_idly(
     outcome: &mut Outcome<'_>,
@@ -148,7 +188,7 @@ fn begun(mut outcome: Outcome<'_>) -> Result<Outcome<'_>, Abort> {
 }
 
 /// The times of all starts.
-fn sample(outcome: &mut Outcome<'_>, asked: usize) -> Result<Sample, Abort> {
+fn sample(outcome: &mut Outcome<'_>) -> Result<Sample, Abort> {
     let treatment = outcome.started.last_mut().map(|last| last.container.treatment()).transpose()?;
     let mut sample = sample_of(Stamps::new(), &treatment.unwrap_or_default());
     let started = &outcome.started;
@@ -162,6 +202,7 @@ fn sample(outcome: &mut Outcome<'_>, asked: usize) -> Result<Sample, Abort> {
     for (name, values) in [(names::BEGAN, began), (names::RETURNED, returned), (names::FIRST_RUN, first)] {
         sample.extend(values.map(|values| (name, values)));
     }
+    let asked = outcome.asked;
     sample.add(names::ASKED, asked as i64);
     if let Some(first) = outcome.failed.first() {
         let (failed, class) = (asked - started.len(), first.class.name());

@@ -12,7 +12,7 @@ use super::{GivenMargin, Length, PlanFile, Typed, Variants};
 use crate::exit::usage;
 use crate::report::text::{meant, quoted};
 
-const KEYS: &str = "about experiments subjects factors settings rounds precision quick vary seed timeout tags predictions \
+const KEYS: &str = "about experiments subjects factors settings rounds precision quick vary why seed timeout tags predictions \
     margins";
 /// The keys that set the length; only one is allowed.
 const LENGTHS: [&str; 3] = ["rounds", "precision", "quick"];
@@ -41,7 +41,8 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile> {
             "precision" => file.length = Some(Length::Precision(source.text(key.get_ref(), value)?)),
             "vary" if !source.truth(key.get_ref(), value)? => file.variants = Variants::None,
             "quick" if source.truth(key.get_ref(), value)? => file.length = Some(Length::Quick),
-            "vary" | "quick" => {}
+            "why" if source.truth(key.get_ref(), value)? => file.variants = Variants::Why,
+            "vary" | "why" | "quick" => {}
             "seed" => file.seed = Some(source.whole(key.get_ref(), value, 0..=u64::MAX)?),
             "timeout" => file.timeout = Some(source.whole(key.get_ref(), value, 1..=LONGEST_TIMEOUT)? as u32),
             "tags" => file.tags = pairs(&source, "tags", value)?,

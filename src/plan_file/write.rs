@@ -31,8 +31,10 @@ pub fn write(plan: &Plan, asked: &Request, tags: &[(String, String)], variants: 
         Rounds::Precise(share) => line(&mut text, "precision", &percent(share)),
         Rounds::Fixed(_) | Rounds::Fit(_) => line(&mut text, "rounds", &plan.rounds.to_string()),
     }
-    if variants == Variants::None {
-        line(&mut text, "vary", "false");
+    match variants {
+        Variants::None => line(&mut text, "vary", "false"),
+        Variants::Why => line(&mut text, "why", "true"),
+        Variants::OfExperiments => {}
     }
     line(&mut text, "seed", &plan.seed.to_string());
     line(&mut text, "timeout", &(plan.allowed.0 / 1_000_000_000).to_string());

@@ -28,6 +28,8 @@ pub struct Started<'a> {
 /// What came of as many as were asked for.
 #[derive(Default)]
 pub struct Outcome<'a> {
+    /// How many were asked for.
+    pub asked: usize,
     /// Those that run, in the order in which they were begun.
     pub started: Vec<Started<'a>>,
     /// Why others do not.
@@ -56,7 +58,7 @@ pub fn start<'a>(
 ) -> Result<Outcome<'a>, Abort> {
     let reserve = Reserve::begin(subject, None);
     let shared = Mutex::new(Shared {
-        outcome: Outcome::default(),
+        outcome: Outcome { asked: count, ..Outcome::default() },
         asked: 0,
         coming: 0,
         in_a_row: 0,
@@ -120,6 +122,13 @@ fn each(at_once: usize, work: &(impl Fn() + Sync)) {
 }
 
 impl<'a> Outcome<'a> {
+    /// With those of another one, which were begun later.
+    pub fn extend(&mut self, other: Outcome<'a>) {
+        self.asked += other.asked;
+        self.started.extend(other.started);
+        self.failed.extend(other.failed);
+    }
+
     /// Waits until all have said that they run. What has not is a failure, and is removed.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::helpers::own_cgroup;
 use super::owners::Owners;
-use super::room::Room;
+use super::room::{Kept, Room};
 use super::storage::{self, Behind};
 use super::way::Way;
 use super::weight::Weight;
@@ -118,9 +118,9 @@ pub trait Machine: Sync {
         memory::machine().ok()
     }
 
-    /// What the machine has a fixed number of, with so many containers of this subject, which are kept in this directory.
-    fn room(&self, subject: &dyn Subject, store: Option<&Path>, _: usize) -> Room {
-        Room::now(subject, store)
+    /// What the machine has a fixed number of, with so many containers of this subject, which are kept here.
+    fn room(&self, subject: &dyn Subject, kept: &Kept, _: usize) -> Room {
+        Room::now(subject, kept)
     }
 
     /// Whether its time passes in a script.

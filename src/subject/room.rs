@@ -3,7 +3,7 @@
 //!
 //! Deliberately absent: how many fit, which the analysis computes; and rates, such as of packets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use dunnage_analysis::subject::room::Resource;
 
 use super::Subject;
-use crate::sys::{filesystem, memory, process, raw};
+use crate::sys::{cgroup, filesystem, memory, process, raw};
 
 /// What is counted at a moment.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +22,29 @@ pub struct Room {
     threads: BTreeMap<(i32, u64), i64>,
     daemons: Vec<i32>,
     descriptors: BTreeMap<i32, (i64, i64)>,
+    /// Tasks in each cgroup that limits them, and the limit.
+    groups: BTreeMap<PathBuf, (i64, i64)>,
+}
+
+/// Where the containers of a subject are kept.
+#[derive(Debug, Clone, Default)]
+pub struct Kept {
+    /// The directory of what they write, if that is known.
+    pub store: Option<PathBuf>,
+    /// The cgroups around their own ones.
+    pub groups: BTreeSet<PathBuf>,
+}
+
+impl Kept {
+    /// Where those of a subject are of which one has this first process, and writes there.
+    pub fn of(subject: &dyn Subject, first: Option<i32>, upper: Option<&Path>) -> Kept {
+        let daemons = subject.daemons().unwrap_or_default();
+        let of_daemons = daemons.iter().flat_map(|pid| task_groups(*pid));
+        let of_container = first.into_iter().flat_map(|pid| task_groups(pid).into_iter().skip(1));
+        // Its own layer goes with it.
+        let store = upper.and_then(|upper| upper.ancestors().skip(1).find(|one| one.is_dir()));
+        Kept { store: store.map(Path::to_owned), groups: of_daemons.chain(of_container).collect() }
+    }
 }
 
 /// So much of a resource is in use, of at most so much.
@@ -43,11 +66,11 @@ impl Room {
         Room { counts: vec![Count { of, used, limit }], ..Room::default() }
     }
 
-    /// Counts everything for a subject whose containers are kept in this directory, if that is known.
-    pub fn now(subject: &dyn Subject, store: Option<&Path>) -> Room {
+    /// Counts everything for a subject whose containers are kept here.
+    pub fn now(subject: &dyn Subject, kept: &Kept) -> Room {
         let memory = memory::machine().ok();
         let memory = memory.map(|now| (Resource::Memory, now.total - now.available, now.total));
-        let left = store.and_then(|store| filesystem::left(store).ok());
+        let left = kept.store.as_ref().and_then(|store| filesystem::left(store).ok());
         // What is left shrinks from a moment to the next, so nothing is in use at first.
         let disk = left.map(|left| (Resource::Disk, -(left.bytes as i64), 0));
         let files = left.and_then(|left| Some((Resource::Inodes, -(left.files? as i64), 0)));
@@ -61,7 +84,8 @@ impl Room {
         let counts = counts.map(|(of, used, limit)| Count { of, used, limit }).collect();
         let daemons = subject.daemons().unwrap_or_default().to_vec();
         let descriptors = descriptors(&daemons);
-        Room { counts, bridges: bridges(), threads: threads(), daemons, descriptors }
+        let groups = kept.groups.iter().filter_map(|one| Some((one.clone(), tasks_in(one)?))).collect();
+        Room { counts, bridges: bridges(), threads: threads(), daemons, descriptors, groups }
     }
 
     /// Each resource as it is recorded: in use before, in use now, and the limit.
@@ -69,15 +93,11 @@ impl Room {
         let earlier = |of: Resource| before.counts.iter().find(|one| one.of == of);
         let one = |now: Count| Some((now.of, [earlier(now.of)?.used, now.used, now.limit]));
         let mut all: Vec<_> = self.counts.iter().copied().filter_map(one).collect();
-        all.extend(self.tasks(before));
-        // Of the daemon in which they end first.
-        let of_daemon = |(pid, (used, limit)): (&i32, &(i64, i64))| {
-            let (earlier, _) = *before.descriptors.get(pid)?;
-            (*used > earlier).then_some([earlier, *used, *limit])
-        };
-        let first = self.descriptors.iter().filter_map(of_daemon);
-        let first = first.min_by_key(|[earlier, used, limit]| (limit - earlier) / (used - earlier));
-        all.extend(first.map(|numbers| (Resource::Files, numbers)));
+        let of_groups = ending_first(&before.groups, &self.groups);
+        let tasks = [self.tasks(before), of_groups].into_iter().flatten();
+        all.extend(tasks.min_by_key(lasts).map(|numbers| (Resource::Tasks, numbers)));
+        let files = ending_first(&before.descriptors, &self.descriptors);
+        all.extend(files.map(|numbers| (Resource::Files, numbers)));
         // The bridge that grew with the containers is theirs.
         let grown =
             |(name, ports): &(&String, &i64)| **ports - before.bridges.get(*name).copied().unwrap_or(0);
@@ -95,7 +115,7 @@ impl Room {
 impl Room {
     /// Threads of the whole machine. Of processes that were there before only those of daemons may be for containers: threads of
     /// the kernel and of others come and go.
-    fn tasks(&self, before: &Room) -> Option<(Resource, [i64; 3])> {
+    fn tasks(&self, before: &Room) -> Option<[i64; 3]> {
         let limit = number("/proc/sys/kernel/pid_max")?.min(number("/proc/sys/kernel/threads-max")?);
         let more = |(key, threads): (&(i32, u64), &i64)| match before.threads.get(key) {
             Some(earlier) if self.daemons.contains(&key.0) => threads - earlier,
@@ -104,8 +124,36 @@ impl Room {
         };
         let more: i64 = self.threads.iter().map(more).sum();
         let others: i64 = before.threads.values().sum();
-        (!self.threads.is_empty()).then_some((Resource::Tasks, [others, others + more, limit]))
+        (!self.threads.is_empty()).then_some([others, others + more, limit])
     }
+}
+
+/// For how many times as much more as was used a resource lasts.
+fn lasts([earlier, used, limit]: &[i64; 3]) -> i64 {
+    (limit - earlier).checked_div(used - earlier).filter(|times| *times >= 0).unwrap_or(i64::MAX)
+}
+
+/// Of several with limits of their own, in use before and now, the one that ends first.
+fn ending_first<K: Ord>(before: &BTreeMap<K, (i64, i64)>, now: &BTreeMap<K, (i64, i64)>) -> Option<[i64; 3]> {
+    let one = |(key, (used, limit)): (&K, &(i64, i64))| {
+        let (earlier, _) = *before.get(key)?;
+        (*used > earlier).then_some([earlier, *used, *limit])
+    };
+    now.iter().filter_map(one).min_by_key(lasts)
+}
+
+/// The cgroups of a process that can limit tasks, its own first.
+fn task_groups(pid: i32) -> Vec<PathBuf> {
+    let hierarchies = cgroup::mounted_of(pid).unwrap_or_default();
+    let Some(hierarchy) = cgroup::with_controller(&hierarchies, "pids") else { return Vec::new() };
+    let own = hierarchy.own.iter().flat_map(|own| own.ancestors());
+    own.take_while(|one| **one != *hierarchy.mount).map(Path::to_owned).collect()
+}
+
+/// Tasks in a cgroup and how many there may be, if they are limited.
+fn tasks_in(group: &Path) -> Option<(i64, i64)> {
+    let number = |name: &str| number(group.join(name).to_str()?);
+    Some((number("pids.current")?, number("pids.max")?))
 }
 
 type Counted = Option<(Resource, i64, i64)>;
@@ -220,15 +268,17 @@ mod tests {
             threads: [((1, 5), 7), ((9, 6), 10 + own), ((100 + own as i32, 9), own)].into(),
             daemons: vec![9],
             descriptors: [(9, (20 + 2 * own, 1000)), (10, (own, 20_000))].into(),
+            groups: [("/service".into(), (6 + own, 100)), ("/own".into(), (5, 5))].into(),
         };
         let all = room(12, 31).since(&room(2, 30), 10);
         assert_eq!(all[0], (Resource::Keys, [102, 112, 1000]));
+        assert_eq!(all[1], (Resource::Tasks, [8, 18, 100]), "of the cgroup that grew");
         assert_eq!(all[2], (Resource::Files, [24, 44, 1000]));
         assert_eq!(all[3], (Resource::Ports, [2, 12, PORTS]));
         assert_eq!(room(2, 31).since(&room(2, 30), 10).len(), 2, "no bridge has grown with ten");
         // Ten more of the daemon, and twelve of a new process.
-        let (of, [before, after, _]) = room(12, 30).tasks(&room(2, 30)).unwrap();
-        assert_eq!((of, after - before), (Resource::Tasks, 22));
+        let [before, after, _] = room(12, 30).tasks(&room(2, 30)).unwrap();
+        assert_eq!(after - before, 22);
     }
 
     #[test]

@@ -104,3 +104,39 @@ fn what_is_planted_in_starts_is_found_and_what_fails_is_counted() {
     assert!(ran.stdout.contains("containers fit here"), "{ran}");
     assert_eq!(left::of_run(&recorded.environment.run), Vec::<String>::new());
 }
+
+#[test]
+fn a_small_network_has_as_many_addresses_as_the_first_containers_foretell() {
+    const TEST: &str = "a_small_network_has_as_many_addresses_as_the_first_containers_foretell";
+    if lacks(TEST, Need::Podman) || lacks(TEST, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let place = |name: &str| dunnage.state().with_file_name(name);
+    let (networks, bridge) = (place("networks"), format!("dns{}", std::process::id()));
+    std::fs::create_dir(&networks).unwrap();
+    let network = format!(
+        r#"{{"name":"small","id":"{}","driver":"bridge","network_interface":"{bridge}","created":"2024-01-01T00:00:00Z",
+            "subnets":[{{"subnet":"10.213.7.0/28","gateway":"10.213.7.1"}}],"ipam_options":{{"driver":"host-local"}}}}"#,
+        "5".repeat(64)
+    );
+    std::fs::write(networks.join("small.json"), network).unwrap();
+    let known = place("containers.conf");
+    let configuration =
+        format!("[network]\ndefault_network = \"small\"\nnetwork_config_dir = \"{}\"\n", networks.display());
+    std::fs::write(&known, configuration).unwrap();
+    let dunnage = dunnage.with("CONTAINERS_CONF", &known.display().to_string());
+    let ran = dunnage
+        .run("run density -s podman --set at_once=4 --set until=addresses --rounds 1 --no-html -o DIR");
+    let recorded = record::load(&dunnage.directory()).unwrap_or_else(|why| panic!("{why}: {ran}"));
+    let sample = recorded.series[0].samples[0].as_ref().unwrap_or_else(|| panic!("{ran}"));
+    // Sixteen without the network's own, the bridge's and the one for all.
+    assert_eq!(sample.counter(names::PREDICTED), Some(13), "{ran}");
+    assert_eq!(sample.series(names::RETURNED).map(<[i64]>::len), Some(13), "{ran}");
+    let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("13 containers ran, 13 were predicted by addresses; the next one: "), "{ran}");
+    // In the engine's words.
+    assert!(told.contains("free IP"), "{ran}");
+    assert_eq!(left::of_run(&recorded.environment.run), Vec::<String>::new());
+    assert!(!Path::new("/sys/class/net").join(bridge).exists());
+}

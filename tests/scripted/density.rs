@@ -57,3 +57,27 @@ fn more_at_once_than_there_are_is_refused() {
     let ran = dunnage.run("run density -s fake --set at_once=0 -o DIR");
     assert!(ran.code == 2 && ran.stderr.contains("a number from 1 to 5000"), "{ran}");
 }
+
+#[test]
+fn what_ends_only_beyond_the_most_or_not_at_all_is_told() {
+    let dunnage = Dunnage::new();
+    // The script never refuses one more.
+    let ran =
+        dunnage.run("run density -s fake --set at_once=1 --set until=tasks --rounds 1 --no-html -o DIR");
+    assert_eq!(ran.code, 0, "{ran}");
+    let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        told.contains("fake: 3269 containers ran, more than the 3266 that were predicted by tasks"),
+        "{ran}"
+    );
+    let run = |more: &str| {
+        Dunnage::new().run(&format!("run density -s fake --set at_once=1 {more} --rounds 1 --no-html -o DIR"))
+    };
+    let ran = run("--set until=ports");
+    assert!(ran.code != 0, "{ran}");
+    assert!(ran.stderr.contains("10 containers use no bridge ports that can be told"), "{ran}");
+    let ran = run("--set until=patience");
+    assert!(ran.code == 2 && ran.stderr.contains("a resource: memory, tasks, files"), "{ran}");
+    let ran = run("--set until=tasks --set containers=100");
+    assert!(ran.code != 0 && ran.stderr.contains("more than the 100 that are tried"), "{ran}");
+}

@@ -64,8 +64,8 @@ fn filters(wanted: &Wanted) -> bool {
     key.is_none_or(|key| key.default == Some("default"))
 }
 
-/// The subjects followed by their variants, each for the experiments that vary its key.
-pub fn varied(experiments: &[&'static str], subjects: Vec<Wanted>) -> Vec<Wanted> {
+/// The subjects followed by their variants, each for the experiments that vary its key, as some do only if the user asks why.
+pub fn varied(experiments: &[&'static str], subjects: Vec<Wanted>, why: bool) -> Vec<Wanted> {
     let mut all = subjects.clone();
     for wanted in &subjects {
         let Ok(kind) = subject::kind_of(&wanted.spec) else { continue };
@@ -82,7 +82,7 @@ pub fn varied(experiments: &[&'static str], subjects: Vec<Wanted>) -> Vec<Wanted
                     subjects.iter().any(|other| is_above(other, kind.layer, experiment.name))
                 }
             };
-            let varies = experiment.varies.iter().filter(is_varied);
+            let varies = experiment.varies.iter().filter(|one| why || !one.if_asked).filter(is_varied);
             for variant in varies.flat_map(|one| variants(one, kind, wanted)) {
                 add(&mut all, variant, experiment.name);
             }
@@ -154,10 +154,20 @@ mod tests {
     }
 
     #[test]
+    fn engines_lack_one_thing_at_a_time_only_if_it_is_asked_why() {
+        let all = |why: bool| -> Vec<String> {
+            let subjects = vec![wanted("crun"), wanted("docker:net=none")];
+            varied(&["density"], subjects, why).iter().map(|one| one.spec.shown()).collect()
+        };
+        assert_eq!(all(false), ["crun", "docker:net=none"]);
+        assert_eq!(all(true)[2..], ["docker:log=none,net=none", "docker:client=api,net=none"]);
+    }
+
+    #[test]
     fn what_only_a_layer_above_needs_is_made_beneath_one() {
         let all = |texts: &[&str]| -> Vec<String> {
             let subjects = texts.iter().map(|text| wanted(text)).collect();
-            varied(&["start"], subjects).iter().map(|one| one.spec.shown()).collect()
+            varied(&["start"], subjects, false).iter().map(|one| one.spec.shown()).collect()
         };
         assert_eq!(all(&["bare", "floor"]), ["bare", "floor"]);
         assert_eq!(all(&["floor", "crun"]), ["floor", "crun", "floor:cgroup=procs"]);
@@ -165,7 +175,7 @@ mod tests {
 
     #[test]
     fn root_is_not_mapped_to_itself_to_see_what_mapping_costs() {
-        let all: Vec<_> = varied(&["owners"], vec![wanted("podman"), wanted("podman:rootless=ann")])
+        let all: Vec<_> = varied(&["owners"], vec![wanted("podman"), wanted("podman:rootless=ann")], false)
             .iter()
             .map(|one| one.spec.shown())
             .collect();

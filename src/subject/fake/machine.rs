@@ -10,7 +10,7 @@ use crate::outcome::{Abort, Failure};
 use crate::resource::Held;
 use crate::subject::machine::Machine;
 use crate::subject::owners::Owners;
-use crate::subject::room::Room;
+use crate::subject::room::{Kept, Room};
 use crate::subject::storage::{Behind, Class};
 use crate::subject::way::Way;
 use crate::subject::weight::Weight;
@@ -88,7 +88,7 @@ impl Machine for Fake {
         None
     }
 
-    fn room(&self, _: &dyn Subject, _: Option<&Path>, containers: usize) -> Room {
+    fn room(&self, _: &dyn Subject, _: &Kept, containers: usize) -> Room {
         Room::scripted(Resource::Tasks, 100 + 10 * containers as i64, 32_768)
     }
 

@@ -313,6 +313,8 @@ pub struct Experiment {
     pub recovers: bool,
     /// Keys of subjects that it varies on its own, one at a time.
     pub varies: &'static [Variation],
+    /// In which settings these variants take part.
+    pub varies_in: fn(&Setting) -> bool,
     /// Which subjects take part when the user names none.
     pub scope: Scope,
     /// Whether whole samples are kept next to the metrics' values: much of the replication is within them. So there is no
@@ -382,6 +384,7 @@ impl Experiment {
             differences: &[],
             recovers: true,
             varies: &[],
+            varies_in: |_| true,
             scope: Scope::All,
             keeps_samples: false,
             replicates: &[],

@@ -10,6 +10,8 @@ pub struct Variation {
     pub values: &'static [&'static str],
     /// Which subjects are varied.
     pub of: Varied,
+    /// Whether it is varied only if the user asks why.
+    pub if_asked: bool,
 }
 
 /// Which subjects an experiment varies in a key.
@@ -30,11 +32,16 @@ pub enum Varied {
 impl Variation {
     /// For every subject that has the key.
     pub const fn of(key: &'static str, values: &'static [&'static str]) -> Variation {
-        Variation { key, values, of: Varied::Every }
+        Variation { key, values, of: Varied::Every, if_asked: false }
     }
 
     /// The same for other subjects.
     pub(super) const fn only(self, of: Varied) -> Variation {
         Variation { of, ..self }
+    }
+
+    /// The same only if the user asks why.
+    pub(super) const fn if_asked(self) -> Variation {
+        Variation { if_asked: true, ..self }
     }
 }

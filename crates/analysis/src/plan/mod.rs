@@ -352,6 +352,7 @@ fn cells(experiment: &Experiment, settings: &[Setting], subjects: &[Entry]) -> V
     let has = |(setting, subject): &(&Setting, usize)| {
         let entry = &subjects[*subject];
         (entry.twin_of.is_none() || (experiment.twins)(setting, entry.layer))
+            && (entry.variant_of.is_none() || (experiment.varies_in)(setting))
             && experiment.required(setting).all(|(.., need)| entry.offers.contains(&need))
     };
     all.filter(has)

@@ -87,6 +87,21 @@ fn twins_take_part_only_in_the_settings_that_an_experiment_names() {
 }
 
 #[test]
+fn what_tells_why_bursts_are_slow_takes_part_in_bursts_only() {
+    let mut subjects = ladder();
+    subjects.iter_mut().for_each(|entry| entry.offers.push(Need::Lifecycle));
+    subjects[1].variant_of = Some(subjects[0].label.clone());
+    let plan = make(Request { experiments: vec!["density"], subjects, ..request(Rounds::Fixed(9)) });
+    let cells = |is_variant: bool| {
+        let own =
+            plan.cells.iter().filter(|cell| plan.subjects[cell.subject].variant_of.is_some() == is_variant);
+        own.map(|cell| cell.setting.get("at_once").unwrap()).collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(cells(true).into_iter().collect::<Vec<_>>(), ["16", "4"]);
+    assert!(cells(false).contains("1"));
+}
+
+#[test]
 fn computing_on_five_subjects_keeps_the_budget_with_enough_rounds_for_verdicts() {
     let all = [
         ("bare", Layer::Bare, 2),

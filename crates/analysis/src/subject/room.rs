@@ -5,7 +5,7 @@
 pub enum Resource {
     /// Memory of the machine.
     Memory,
-    /// Threads of the whole machine.
+    /// Threads of the whole machine, or of a cgroup in which all containers or their daemons are.
     Tasks,
     /// Open files of a daemon.
     Files,
@@ -46,6 +46,29 @@ impl Resource {
         Resource::Inodes,
     ];
 
+    /// The name under which users ask for it.
+    pub fn key(self) -> &'static str {
+        match self {
+            Resource::Memory => "memory",
+            Resource::Tasks => "tasks",
+            Resource::Files => "files",
+            Resource::Inotify => "inotify",
+            Resource::Keys => "keys",
+            Resource::Mounts => "mounts",
+            Resource::Cgroups => "cgroups",
+            Resource::Ports => "ports",
+            Resource::Addresses => "addresses",
+            Resource::Locks => "locks",
+            Resource::Disk => "disk",
+            Resource::Inodes => "inodes",
+        }
+    }
+
+    /// The one with this name.
+    pub fn named(key: &str) -> Option<Resource> {
+        Resource::ALL.into_iter().find(|one| one.key() == key)
+    }
+
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
@@ -74,7 +97,7 @@ impl Resource {
         match self {
             Resource::Memory => "the kernel kills processes; limit containers, or add memory",
             Resource::Tasks => {
-                "refused: `resource temporarily unavailable`; raise kernel.pid_max and kernel.threads-max"
+                "refused: `resource temporarily unavailable`; raise TasksMax of the daemon's service, kernel.pid_max, kernel.threads-max"
             }
             Resource::Files => "refused: `too many open files`; raise the daemon's LimitNOFILE",
             Resource::Inotify => {

@@ -12,6 +12,7 @@ use super::memory::Own;
 use super::network::http;
 use super::question::{Event, Experiment, Metric, Replicates, Scope, Shown};
 use super::setting::{Setting, SettingKey, fits, is_number};
+use super::variation::{Variation, Varied};
 use crate::names::{Series, names};
 use crate::outcome::Sample;
 use crate::stats::{self, Margin};
@@ -25,7 +26,9 @@ use names::{
 };
 
 pub mod ceiling;
+mod of;
 pub mod tables;
+mod why;
 
 names! {
     Series {
@@ -36,7 +39,7 @@ names! {
     }
     Counter {
         ASKED = "starts_asked", AT_ONCE = "starts_at_once", ELAPSED = "starts_elapsed", OWN_CPU = "starts_cpu", BUSY = "machine_busy", STOLEN = "machine_stolen", CPUS = "machine_cpus",
-        FLUSHES = "disk_flushes", FLUSHING = "disk_flushing", LOOKS = "lock_looks", WAITED = "lock_waited", IDLED = "idled", IDLE_CPU = "idle_cpu",
+        FLUSHES = "disk_flushes", FLUSHING = "disk_flushing", LOOKS = "lock_looks", WAITED = "lock_waited", IDLED = "idled", IDLE_CPU = "idle_cpu", PREDICTED = "starts_predicted",
     }
     Fact { LOCK = "lock_waited_for", FAILED = "starts_failed", }
 }
@@ -75,13 +78,22 @@ pub fn at_once(setting: &Setting) -> usize {
 
 /// How many are started.
 pub fn containers(setting: &Setting) -> usize {
-    let usual = if at_once(setting) == 1 { SERIES } else { at_once(setting).max(BURST) };
+    let usual = match at_once(setting) {
+        _ if until(setting).is_some() => LIMIT,
+        1 => SERIES,
+        several => several.max(BURST),
+    };
     setting.get("containers").and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 /// How long all run and do nothing, if they do.
 pub fn idle(setting: &Setting) -> Option<Nanos> {
     setting.get("idle").and_then(parse_duration).map(Nanos::from_seconds)
+}
+
+/// Which resource is to be used up, if one is.
+pub fn until(setting: &Setting) -> Option<Resource> {
+    setting.get("until").and_then(Resource::named)
 }
 
 /// What a resource has room for, by what the containers of a sample used of it.
@@ -101,7 +113,12 @@ pub struct Room {
 /// told from what others do meanwhile.
 pub fn room(sample: &Sample, resource: Resource) -> Option<Room> {
     let [before, after, limit] = *sample.series(recorded(resource))? else { return None };
-    let count = sample.series(RETURNED)?.len() as f64;
+    room_for(resource, [before, after, limit], sample.series(RETURNED)?.len())
+}
+
+/// The same of a resource of which so much was in use before and with so many containers, and that has this limit.
+pub fn room_for(resource: Resource, [before, after, limit]: [i64; 3], containers: usize) -> Option<Room> {
+    let count = containers as f64;
     let each = (after - before) as f64 / count;
     // Less is of something else: what is available changes by mebibytes from one second to the next.
     let least = match resource {
@@ -246,13 +263,21 @@ static KEYS: [SettingKey; 1] = [SettingKey::of("at_once", &["1", "4", "16"])
         "how many are being started at a time: 1 is a series, in which each start waits for the one before",
     )];
 
-static GUARDED: [SettingKey; 10] = {
+static GUARDED: [SettingKey; 11] = {
     let [shell, workdir, env, mount, ..] = command::GIVEN;
     let [serve, port, request] = http::SERVES;
     [
         SettingKey::of("containers", &[])
             .or(|value| fits(is_number(value, 2..=LIMIT), "a number of containers from 2 to 5000"))
             .meaning("how many are started: 50 in a series, 16 if several are made at once, or as many as that"),
+        SettingKey::of("until", &[])
+            .or(|value| {
+                let all = Resource::ALL.map(Resource::key).join(", ");
+                fits(Resource::named(value).is_some(), &format!("a resource: {all}"))
+            })
+            .meaning(
+                "start containers until there is no more of this: how many fit is predicted from the first ten, and what happens then is shown",
+            ),
         SettingKey::of("idle", &[])
             .or(|value| {
                 let is_time = parse_duration(value).is_some_and(|seconds| (1.0..=3600.0).contains(&seconds));
@@ -271,6 +296,9 @@ static GUARDED: [SettingKey; 10] = {
         request,
     ]
 };
+
+/// Most of what ends does so before that many: a bridge has 1,023 ports.
+const FEW_ENDS: usize = 1024;
 
 /// What removing takes, as a share of starting.
 const REMOVING: f64 = 0.6;
@@ -302,8 +330,15 @@ pub static DENSITY: Experiment = Experiment {
     quick_values: |_| &["1", "16"],
     twins: |_, layer| layer == Layer::Floor,
     crowds: true,
+    varies: &[
+        Variation::of("net", &["none", "host"]).only(Varied::Engines).if_asked(),
+        Variation::of("log", &["none"]).only(Varied::Engines).if_asked(),
+        Variation::of("client", &["api"]).only(Varied::Engines).if_asked(),
+    ],
+    varies_in: |setting| at_once(setting) > 1,
     cost: |setting, launch| {
-        let starts = containers(setting) as f64 * (1.0 + REMOVING) + 2.0;
+        let most = if until(setting).is_some() { FEW_ENDS } else { LIMIT };
+        let starts = containers(setting).min(most) as f64 * (1.0 + REMOVING) + 2.0;
         Nanos((launch.0 as f64 * starts) as i64 + idle(setting).map_or(0, |idle| idle.0))
     },
     ..Experiment::of(NAME, "what happens with many containers, and how many fit?", Need::Lifecycle, &METRICS)

@@ -1,14 +1,13 @@
 //! Two tables: how starts go with many containers and with several at once, and how many fit; with what people ask in sentences.
 
-use super::ceiling::{Cause, Ceiling, Seen, ceiling, serial};
-use super::names::{BUSY, CPUS, ELAPSED, FAILED, LOCK, OWN_CPU, RETURNED, STOLEN};
-use super::{NAME, Room, at_once, containers, room};
-use crate::experiment::Setting;
-use crate::outcome::Sample;
+use super::ceiling::{Cause, serial};
+use super::names::{FAILED, LOCK, PREDICTED};
+use super::of::{Of, estimate, samples, setting};
+use super::{NAME, Room, at_once, containers, room, until, why};
 use crate::stats::{self, Decision, Estimate, Shape, decide};
 use crate::subject::room::Resource;
 use crate::text::{estimated, number};
-use crate::units::{Nanos, Unit};
+use crate::units::Unit;
 use crate::verdict::View;
 use crate::verdict::table::{Column, ExperimentTable, Item};
 
@@ -17,34 +16,12 @@ const SHOWN: usize = 3;
 /// A start that gets longer by less than this is as long as before.
 const LONGER: f64 = 1e-3;
 
-/// The cells of one subject: its series, and its bursts by how many at once.
-struct Of<'a> {
-    view: &'a View<'a>,
-    label: &'a str,
-    series: Option<usize>,
-    bursts: Vec<usize>,
-}
-
-fn estimate(view: &View<'_>, cell: usize, metric: &str) -> Option<Estimate> {
-    view.cells[cell].metrics[view.metric_index(cell, metric)?].as_ref().map(|one| one.median)
-}
-
-fn setting<'a>(view: &'a View<'_>, cell: usize) -> &'a Setting {
-    &view.cell(cell).setting
-}
-
-fn samples<'a>(view: &'a View<'_>, cell: usize) -> impl Iterator<Item = &'a Sample> {
-    view.run.series[cell].samples.iter().flatten()
-}
-
-/// So much CPU time as CPUs that were used all the time.
-fn share(sample: &Sample, time: i64) -> Option<f64> {
-    Some(time as f64 / sample.counter(ELAPSED)? as f64).filter(|cpus| cpus.is_finite())
-}
-
 /// The tables.
 pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
-    let is_shown = |cell: &usize| view.plan().entry(*cell).twin_of.is_none();
+    let is_shown = |cell: &usize| {
+        let entry = view.plan().entry(*cell);
+        entry.twin_of.is_none() && entry.variant_of.is_none()
+    };
     let mut subjects: Vec<Of<'_>> = Vec::new();
     for cell in view.cells_of(NAME).filter(is_shown) {
         let label = view.label(cell);
@@ -71,21 +48,10 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
     }
     let starts = starts(&subjects);
     let rooms = rooms(&subjects);
-    [Some(starts), rooms].into_iter().flatten().collect()
+    [Some(starts), why::table(&subjects), rooms].into_iter().flatten().collect()
 }
 
 impl Of<'_> {
-    fn of_series(&self, metric: &str) -> Option<Estimate> {
-        estimate(self.view, self.series?, metric)
-    }
-
-    fn shape(&self) -> Option<Shape> {
-        let seconds = |sample: &Sample| -> Option<Vec<f64>> {
-            Some(sample.series(RETURNED)?.iter().map(|one| Nanos(*one).seconds()).collect())
-        };
-        stats::shape(&samples(self.view, self.series?).filter_map(seconds).collect::<Vec<_>>())
-    }
-
     fn has_slope(&self) -> bool {
         let slope = self.of_series("slope");
         slope.and_then(|slope| slope.interval).is_some_and(|one| !one.contains(0.0))
@@ -105,45 +71,23 @@ impl Of<'_> {
         }
     }
 
-    /// How many a sample of a cell started, in the median.
-    fn started(&self, cell: usize) -> Option<usize> {
-        let counts = samples(self.view, cell).filter_map(|one| Some(one.series(RETURNED)?.len() as f64));
-        Some(stats::Sample::new(counts.collect::<Vec<_>>())?.median() as usize)
-    }
-
-    /// How many a series has, and whether all that were asked for were started.
-    fn of_all(&self) -> Option<(usize, bool)> {
-        let cell = self.series?;
-        let started = self.started(cell)?;
-        Some((started, started >= containers(setting(self.view, cell))))
-    }
-
-    fn seen(&self, cell: usize) -> Option<Seen> {
-        let value = |metric: &str| Some(estimate(self.view, cell, metric)?.value);
-        let middle = |of: fn(&Sample) -> Option<f64>| {
-            let all = stats::Sample::new(samples(self.view, cell).filter_map(of).collect::<Vec<_>>());
-            all.map_or(f64::NAN, |all| all.median())
-        };
-        Some(Seen {
-            at_once: at_once(setting(self.view, cell)) as f64,
-            starts: self.started(cell)? as f64,
-            rate: value("rate")?,
-            cpu: value("cpu").unwrap_or(f64::NAN),
-            cpus: middle(|sample| {
-                Some(sample.counter(CPUS)? as f64 - share(sample, sample.counter(STOLEN)?)?)
-            }),
-            others: middle(|sample| share(sample, sample.counter(BUSY)? - sample.counter(OWN_CPU)?)),
-            flushing: value("flushing").unwrap_or(0.0),
-            waiting: value("waiting").unwrap_or(0.0),
+    /// With `until`: what was used up, how many the first ones foretold, and how many there were.
+    fn ended(&self) -> Option<String> {
+        let cell = self.most()?;
+        let words = until(setting(self.view, cell))?.words();
+        let (started, label) = (self.started(cell)?, self.label);
+        let foretold = samples(self.view, cell).filter_map(|one| Some(one.counter(PREDICTED)? as f64));
+        let foretold = stats::Sample::new(foretold.collect::<Vec<_>>())?.median();
+        let why = self.view.run.facts(cell, FAILED).flatten().next_back();
+        let why = why.and_then(|why| Some(why.split_once(", first: ")?.1));
+        Some(match why {
+            Some(why) => format!(
+                "{label}: {started} containers ran, {foretold:.0} were predicted by {words}; the next one: {why}"
+            ),
+            None => format!(
+                "{label}: {started} containers ran, more than the {foretold:.0} that were predicted by {words}, and none was refused"
+            ),
         })
-    }
-
-    /// What limits the starts with most at once.
-    fn ceiling(&self) -> Option<Ceiling> {
-        let (most, fewer) = self.bursts.split_last()?;
-        let alone = self.of_series("start")?.value;
-        let fewer = fewer.last().and_then(|cell| self.seen(*cell));
-        Some(ceiling(&self.seen(*most)?, alone, fewer.as_ref()))
     }
 
     /// What is known of the cause, in words.
@@ -164,10 +108,16 @@ impl Of<'_> {
                 )
             }
             Cause::Others => format!("not told: others used {} CPUs meanwhile", number(seen.others, 1)),
-            Cause::Serial => format!(
-                "not resolved: up to {} of each start is one after the other",
-                short(serial(&seen, alone))
-            ),
+            Cause::Serial => match why::freed(self) {
+                Some(without) => format!(
+                    "what is not there with {without}: up to {} of each start is one after the other",
+                    short(serial(&seen, alone))
+                ),
+                None => format!(
+                    "not resolved: up to {} of each start is one after the other",
+                    short(serial(&seen, alone))
+                ),
+            },
             Cause::Unknown => "not told: the CPU time of a start is not known".to_owned(),
         };
         let is_named = ![Cause::Others, Cause::Unknown].contains(&found.cause);
@@ -219,6 +169,9 @@ impl Of<'_> {
     /// What failed, with its number.
     fn failed(&self) -> Vec<String> {
         let one = |cell: usize| {
+            if until(setting(self.view, cell)).is_some() {
+                return None;
+            }
             let words = self.view.run.facts(cell, FAILED).flatten().next_back()?;
             Some(format!("{} with {} at once: {words}", self.label, at_once(setting(self.view, cell))))
         };
@@ -227,7 +180,7 @@ impl Of<'_> {
 
     /// The resources that end first, each with its medians over the rounds.
     fn rooms(&self) -> Vec<(Resource, Room)> {
-        let Some(cell) = self.series else { return Vec::new() };
+        let Some(cell) = self.most() else { return Vec::new() };
         let one = |resource: Resource| {
             let found: Vec<Room> =
                 samples(self.view, cell).filter_map(|sample| room(sample, resource)).collect();
@@ -266,7 +219,10 @@ fn starts(subjects: &[Of<'_>]) -> ExperimentTable {
     if let Some(count) = series {
         let places = [("first", 1), ("10th", 10)].into_iter().filter(|(_, place)| *place < count);
         columns.extend(places.map(|(name, _)| Column::of_values(name, Unit::Seconds)));
-        columns.push(Column::of_values(&format!("{count}th"), Unit::Seconds));
+        let is_known =
+            subjects.iter().filter_map(|own| own.series).all(|cell| until(setting(view, cell)).is_none());
+        let last = if is_known { format!("{count}th") } else { "last".to_owned() };
+        columns.push(Column::of_values(&last, Unit::Seconds));
         columns.push(Column::of_values("each one more", Unit::Seconds));
         columns.push(Column::of_texts("shape"));
     }
@@ -345,6 +301,10 @@ fn rooms(subjects: &[Of<'_>]) -> Option<ExperimentTable> {
                 Item::Value(room.fits),
                 Item::Text(resource.at_the_end().to_owned()),
             ]);
+        }
+        if let Some(ended) = own.ended() {
+            summary.push(ended);
+            continue;
         }
         if let Some((resource, room)) = all.first() {
             let (tried, has_all) = own.of_all().unwrap_or((0, true));

@@ -266,7 +266,7 @@ impl Own {
         }
         let command = setting.get(command::CMD.name).map(|_| Wanted::of(setting)).transpose()?;
         let of_a_program =
-            |(key, _): &&(&str, &str)| !["containers", "rest", "reserve", "at_once", "idle"].contains(key);
+            |(key, _): &&(&str, &str)| command::GIVEN.iter().chain(&http::SERVES).any(|own| own.name == *key);
         if let (None, Some((key, _))) = (&command, setting.0.iter().find(of_a_program)) {
             return Err(format!(
                 "`{key}` is about a program of yours, and there is none\n\nhint: add it, as in `--cmd 'node app.js'`"

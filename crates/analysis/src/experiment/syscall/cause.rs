@@ -98,7 +98,7 @@ pub fn causes(view: &View<'_>, experiment: &str) -> Vec<Cause> {
 }
 
 /// The cells that differ from this one in one key, which this one leaves at its default: key, value, cell.
-fn others(plan: &Plan, cell: usize) -> Vec<(String, String, usize)> {
+pub(in crate::experiment) fn others(plan: &Plan, cell: usize) -> Vec<(String, String, usize)> {
     let own = &plan.cells[cell];
     let compared = plan.comparisons.iter().filter(|one| one.experiment == own.experiment);
     let other = |comparison: &crate::plan::Comparison| {

@@ -5,7 +5,7 @@
 //! Deliberately absent: how calls are made and timed (see `sys::calls` and `probe::work`), and which part of
 //! a container adds the cost, which is found by leaving parts out (`cause`).
 
-mod cause;
+pub(in crate::experiment) mod cause;
 pub mod suspects;
 pub mod tables;
 

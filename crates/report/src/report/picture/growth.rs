@@ -18,7 +18,7 @@ const WIDE: f64 = 20.0;
 /// A line: its label, and the medians of a metric by number.
 type Medians<'a> = (String, Vec<(f64, &'a Estimate)>);
 
-/// A picture for each decisive metric, if all settings differ in a single number; and one for the first metric in
+/// A picture for each decisive metric and each rate, if all settings differ in a single number; and one for the first metric in
 /// each setting in which subjects differ only in how many ports they publish.
 pub(super) fn pictures(experiment: &Experiment) -> Vec<Picture> {
     let ports = experiment.settings.iter().filter_map(|setting| {
@@ -37,8 +37,11 @@ fn over_settings(experiment: &Experiment) -> Vec<Picture> {
         let known = numbers.iter().zip(&experiment.settings);
         (label.to_owned(), known.filter_map(|(number, setting)| Some((*number, median(setting)?))).collect())
     };
-    let decisive = (0..experiment.metrics.len()).filter(|&index| experiment.metrics[index].decisive);
-    let drawn = decisive.filter_map(|metric| {
+    let is_drawn = |index: &usize| {
+        let metric = &experiment.metrics[*index];
+        metric.decisive || metric.unit == Unit::PerSecond
+    };
+    let drawn = (0..experiment.metrics.len()).filter(is_drawn).filter_map(|metric| {
         picture(experiment, metric, &along, "", asked().map(|row| line(metric, &row.label)).collect())
     });
     drawn.collect()
