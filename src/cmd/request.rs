@@ -95,6 +95,7 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     let quick = length == Some(Length::Quick);
     let names = instead(typed(&selection.experiments), &file.experiments);
     let named_experiments = names.len();
+    let asks_for_all = names.iter().any(|name| name.text == "all");
     let mut experiments = words::experiments(&names)?;
     command::services(&mut experiments, &selection.command)?;
     let mut without = Vec::new();
@@ -122,6 +123,9 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     command::longer_loads(&experiments, quick, &mut chosen);
     if quick {
         choose_quick_values(&experiments, &mut chosen);
+    }
+    if asks_for_all {
+        choose_modest_values(&experiments, &mut chosen);
     }
     let lacking = leave_out_lacking(&experiments, &by_hand, &mut chosen);
     some_settings(&experiments, &chosen)?;
@@ -283,6 +287,18 @@ fn choose_quick_values(experiments: &[&'static str], chosen: &mut Vec<Chosen>) {
             if !holds && chosen.iter().all(|(own, _)| own != key.name) {
                 let values = values.iter().map(|value| (*value).to_owned());
                 chosen.push((plan::key_of(experiment, key), values.collect()));
+            }
+        }
+    }
+}
+
+/// A run of all experiments takes no values that the user should name.
+fn choose_modest_values(experiments: &[&'static str], chosen: &mut Vec<Chosen>) {
+    for experiment in named(experiments) {
+        for (key, values) in experiment.modest {
+            let name = format!("{}.{key}", experiment.name);
+            if chosen.iter().all(|(own, _)| own != key && *own != name) {
+                chosen.push((name, values.iter().map(|value| (*value).to_owned()).collect()));
             }
         }
     }

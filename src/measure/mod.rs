@@ -7,6 +7,7 @@ mod density;
 pub mod exec;
 pub mod lifecycle;
 mod memory;
+mod nested;
 mod network;
 pub mod primitives;
 mod scripted;
@@ -56,7 +57,7 @@ pub struct Visited<'a> {
 type Begin = for<'a> fn(Visited<'a>) -> Box<dyn Visit + 'a>;
 
 /// How each experiment is visited.
-static ALL: [(&str, Begin); 20] = [
+static ALL: [(&str, Begin); 21] = [
     ("start", |visited| each(visited, start::measure)),
     ("primitives", |visited| each(visited, primitives::measure)),
     ("lifecycle", |visited| each(visited, lifecycle::measure)),
@@ -76,6 +77,7 @@ static ALL: [(&str, Begin); 20] = [
     (experiment::memory::NAME, |visited| each(visited, memory::measure)),
     (experiment::memory::limit::NAME, |visited| each(visited, memory::limit::measure)),
     (experiment::density::NAME, |visited| each(visited, density::measure)),
+    (experiment::nested::NAME, |visited| each(visited, nested::measure)),
     ("scripted", |visited| each(visited, scripted::measure)),
 ];
 

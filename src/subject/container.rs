@@ -132,6 +132,9 @@ impl<'a> Container<'a> {
         if request.network.as_ref().is_some_and(is_joined) {
             expected.network = Network::Connected;
         }
+        if !request.options.is_empty() {
+            expected = Expected::anything();
+        }
         let mut draft = Draft {
             name: name.clone(),
             directory: directory.clone(),

@@ -86,7 +86,8 @@ impl Engine {
         if let Some(namespace) = userns(&self.about.spec) {
             add(&["--userns", namespace]);
         }
-        if let Some(network) = self.about.spec.get("net").filter(|_| joined.is_none()) {
+        let has_own = joined.is_some() || entrypoint.options().iter().any(|word| word == "--network");
+        if let Some(network) = self.about.spec.get("net").filter(|_| !has_own) {
             add(&["--network", network]);
         }
         for (option, value) in entrypoint.limits(&self.about.spec).options() {
@@ -105,6 +106,7 @@ impl Engine {
         let confined = Confined::of(&self.about.spec);
         add(&confined.options().iter().map(String::as_str).collect::<Vec<_>>());
         add(&self.always.iter().map(String::as_str).collect::<Vec<_>>());
+        add(&entrypoint.options().iter().map(String::as_str).collect::<Vec<_>>());
         for mount in entrypoint.mounts() {
             // Unlike `--volume`, `--mount` does not create a missing source directory.
             let access = if mount.access == Access::ReadOnly { ",readonly" } else { "" };
@@ -143,7 +145,7 @@ impl Engine {
 
     /// The labels of what this run makes, as options of a verb that makes something.
     pub(super) fn labels(run: &RunContext) -> [String; 2] {
-        [format!("--label={RUN_LABEL}={}", run.id), format!("--label={STATE_LABEL}={}", run.place.id)]
+        labels(run)
     }
 
     pub(super) fn terminal(&self) -> Terminal {
@@ -288,6 +290,11 @@ impl Subject for Engine {
     }
 }
 
+/// The labels of what a run makes, as options of a verb that makes something.
+pub(super) fn labels(run: &RunContext) -> [String; 2] {
+    [format!("--label={RUN_LABEL}={}", run.id), format!("--label={STATE_LABEL}={}", run.place.id)]
+}
+
 /// The arguments that remove a container.
 fn rm(name: &str) -> [&str; 4] {
     ["rm", "--force", "--volumes", name]
@@ -330,7 +337,13 @@ fn offers(spec: &Spec, is_rootless: bool) -> Vec<Need> {
         _ if is_rootless => &[Need::Ports, Need::Resolver, Need::Names],
         _ => &[Need::Ports, Need::Address, Need::Joined, Need::Resolver, Need::Names],
     };
-    [&Need::CONTAINER[..], &[Need::Volumes, Need::Images], more].concat()
+    // As a user's, an engine can give no more than the user has.
+    let nests = match spec.name.as_str() {
+        "docker" => &[Need::Nests, Need::NestsByDaemon][..],
+        "podman" if !is_rootless => &[Need::Nests, Need::NestsByUsers],
+        _ => &[],
+    };
+    [&Need::CONTAINER[..], &[Need::Volumes, Need::Images], more, nests].concat()
 }
 
 /// The subject of a specification: the engine by its command line, or over its API.

@@ -26,6 +26,7 @@ pub mod limits;
 pub mod login;
 pub mod lookup;
 pub mod machine;
+pub mod nested;
 pub mod observer;
 pub mod oci;
 pub mod owners;

@@ -61,6 +61,8 @@ pub struct ContainerRequest {
     pub resolver: Option<IpAddr>,
     /// Limits of its cgroup, in addition to those that its subject's keys ask for.
     pub limits: Limits,
+    /// More options of its engine, after which nothing is known of how it is treated.
+    pub options: Vec<String>,
     /// The path of its channel, if its program serves; set by `Container::create`.
     pub channel: Option<PathBuf>,
 }
@@ -233,6 +235,14 @@ impl<'a> Entrypoint<'a> {
     pub fn volumes(self) -> &'a [(String, PathBuf)] {
         match self {
             Entrypoint::Stay(request) => &request.volumes,
+            Entrypoint::Task(_) | Entrypoint::Work(_) => &[],
+        }
+    }
+
+    /// More options of its engine.
+    pub fn options(self) -> &'a [String] {
+        match self {
+            Entrypoint::Stay(request) => &request.options,
             Entrypoint::Task(_) | Entrypoint::Work(_) => &[],
         }
     }

@@ -4,6 +4,7 @@
 mod crowd;
 mod images;
 mod names;
+mod nested;
 mod pairs;
 mod published;
 mod storage;

@@ -21,7 +21,7 @@ use network::{
     Answered, AwaitAnswer, Connect, Connects, EndServers, Facts, Links, Names, Queries, Request, Requests,
     Resolve, Serve, StartProgram, Started, Stream, Streams, Trip, Trips, Usage, Used,
 };
-use work::{Calls, Carried, Command, Computed, Cpu, Ran, Spin, Spun, Syscall, Throttle};
+use work::{Calls, Carried, Command, Computed, Cpu, Execute, Executed, Ran, Spin, Spun, Syscall, Throttle};
 
 /// An order, whose answer has a type of its own.
 pub trait Ask: Into<Order> {
@@ -59,6 +59,7 @@ orders! {
     Spin -> Spun,
     Syscall -> Calls,
     Command -> Ran,
+    Execute -> Executed,
     Throttle -> Carried,
     Cpu -> Computed,
     Write -> Moved,

@@ -105,6 +105,33 @@ pub struct Ready {
     pub allowed: Nanos,
 }
 
+/// Runs a program inside until it ends, with its words kept: for what a user would do in a shell there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Execute {
+    /// Its variables, each `NAME=VALUE`, and no others.
+    pub variables: Vec<String>,
+    /// Its words.
+    pub words: Vec<String>,
+    /// After this time it is killed, with all in its process group.
+    #[serde(with = "whole_nanos")]
+    pub allowed: Nanos,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Executed {
+    /// Right before it was started.
+    pub began: Stamp,
+    /// When its end was reported.
+    pub ended: Stamp,
+    /// Its exit code; none if it was killed.
+    pub code: Option<i32>,
+    /// The end of its standard output.
+    pub output: String,
+    /// The end of its standard error.
+    pub errors: String,
+}
+
 /// How long a CPU was busy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spun {

@@ -4,6 +4,7 @@
 
 mod command;
 mod cpu;
+mod execute;
 mod files;
 mod limit;
 mod network;
@@ -26,6 +27,7 @@ pub(super) fn carry_out(order: Order) -> Result<Value, Failure> {
         Order::Spin(order) => told(&order, Ok(spin::work(order))),
         Order::Syscall(order) => told(&order, syscall::work(&order)),
         Order::Command(order) => told(&order, command::work(&order)),
+        Order::Execute(order) => told(&order, execute::work(&order)),
         Order::Throttle(order) => told(&order, throttle::work(order)),
         Order::Cpu(order) => told(&order, cpu::work(order)),
         Order::Write(order) => told(&order, files::write(&order)),

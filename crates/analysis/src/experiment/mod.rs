@@ -11,6 +11,7 @@ pub mod exec;
 pub mod fixed_work;
 pub mod lifecycle;
 pub mod memory;
+pub mod nested;
 pub mod network;
 pub mod primitives;
 pub mod question;
@@ -53,6 +54,7 @@ pub static ALL: &[&Experiment] = &[
     &memory::MEMORY,
     &memory::limit::MEMORY_LIMIT,
     &density::DENSITY,
+    &nested::NESTED,
 ];
 
 /// For tests of the whole program only: found by name, and on no list.
@@ -103,6 +105,7 @@ pub fn names() -> Vec<&'static str> {
         memory::names::ALL,
         memory::limit::names::ALL,
         density::names::ALL,
+        nested::names::ALL,
         scripted::names::ALL,
     ];
     let derived = fixed_work::recorded().into_iter().chain(syscall::recorded()).chain(cpu::recorded());

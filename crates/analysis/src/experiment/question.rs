@@ -300,6 +300,8 @@ pub struct Experiment {
     /// Keys that are in a setting only if the user chose values with an option, since they affect more than
     /// what is measured, or were unwritten once. Otherwise the first value holds and is not written down.
     pub guarded: &'static [SettingKey],
+    /// Keys with those of their values that are measured if the user asks for everything: others affect more than what is measured.
+    pub modest: &'static [(&'static str, &'static [&'static str])],
     /// The settings that it compares with a control.
     pub controls: &'static [Controlled],
     /// Which subjects it compares.
@@ -385,6 +387,7 @@ impl Experiment {
             recovers: true,
             varies: &[],
             varies_in: |_| true,
+            modest: &[],
             scope: Scope::All,
             keeps_samples: false,
             replicates: &[],

@@ -74,11 +74,17 @@ pub enum Need {
     Volumes,
     /// Images with layers made by dunnage.
     Images,
+    /// Containers in which an engine can be started.
+    Nests,
+    /// The ways of nesting of an engine with a daemon.
+    NestsByDaemon,
+    /// The ways of nesting of an engine without one, most of which use a user namespace inside.
+    NestsByUsers,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 14] = [
+    pub const ALL: [Need; 17] = [
         Need::Launch,
         Need::Lifecycle,
         Need::Exec,
@@ -93,6 +99,9 @@ impl Need {
         Need::Names,
         Need::Volumes,
         Need::Images,
+        Need::Nests,
+        Need::NestsByDaemon,
+        Need::NestsByUsers,
     ];
     /// What everything that makes containers supports.
     pub const CONTAINER: [Need; 5] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Work, Need::Network];
@@ -119,6 +128,9 @@ impl Need {
             Need::Names => "its networks have no resolver",
             Need::Volumes => "it has no volumes",
             Need::Images => "it has no image with layers",
+            Need::Nests => "no engine can be started in its containers",
+            Need::NestsByDaemon => "it is a way of engines with a daemon",
+            Need::NestsByUsers => "it is a way of engines without a daemon",
         }
     }
 }

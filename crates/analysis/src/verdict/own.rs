@@ -6,14 +6,14 @@ use super::suspect::{self, Suspect};
 use super::table::ExperimentTable;
 use super::view::View;
 use crate::experiment::{
-    command, cpu, density, memory, network, primitives, service, start, storage, syscall, throttle,
+    command, cpu, density, memory, nested, network, primitives, service, start, storage, syscall, throttle,
 };
 
 /// Makes the tables of an experiment.
 type Tables = fn(&View<'_>) -> Vec<ExperimentTable>;
 
 /// The tables of each experiment that has any.
-static TABLES: [(&str, Tables); 17] = [
+static TABLES: [(&str, Tables); 18] = [
     ("start", |view| {
         let cold = command::tables::cold(view, "start", "returned");
         cold.into_iter().chain(start::ports::tables(view)).collect()
@@ -34,6 +34,7 @@ static TABLES: [(&str, Tables); 17] = [
     (memory::NAME, memory::tables::all),
     (memory::limit::NAME, memory::limit::tables::all),
     (density::NAME, density::tables::all),
+    (nested::NAME, nested::tables::all),
 ];
 
 /// The rules for suspects of single experiments.

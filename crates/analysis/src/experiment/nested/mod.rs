@@ -1,0 +1,135 @@
+//! Which way of running containers in containers works, what does a start inside cost, and what does the way give away?
+//!
+//! In each sample an outer container is made as the way asks, an engine is started inside, an image is loaded there, and containers
+//! are started from it: one detached command each, without a network. Next to it the outer engine starts the same outside, in the same
+//! way. Whether a container is really inside is read on the host: a process with a name that only this start was given, with a process
+//! id in three namespaces, and with the outer container's first process among its parents.
+//!
+//! A way that does not work is an answer too, with the engine's words and what helps. Deliberately absent: images from a registry, and
+//! what programs do inside.
+
+use super::question::{Compared, Event, Experiment, Metric, Scope};
+use super::setting::SettingKey;
+use crate::names::names;
+use crate::outcome::Sample;
+use crate::stats::{self, Margin};
+use crate::subject::Need;
+use crate::units::{Better, Nanos, Unit};
+use names::{INNER, LOADED, OUTER, READY};
+
+pub mod tables;
+
+names! {
+    Series { INNER = "inner_starts", OUTER = "outer_starts", }
+    Counter { LOADED = "inner_image_loaded", READY = "inner_engine_ready", DEPTH = "nesting_depth", }
+    Fact {
+        REFUSED = "nesting_refused", REMEDY = "nesting_remedy", PLACE = "nesting_place", CGROUP = "nesting_cgroup",
+        DRIVER = "inner_storage_driver", CAPABILITIES = "outer_capabilities", FILTER = "outer_seccomp", OPENS = "outer_opens",
+        ASKED = "nesting_options", INSTEAD = "nesting_instead",
+    }
+}
+
+/// Its name.
+pub const NAME: &str = "nested";
+
+/// Where an inner container was found.
+pub const INSIDE: &str = "inside";
+/// One that the host's daemon made next to the outer container.
+pub const SIBLING: &str = "sibling";
+
+const MARGIN: Margin = Margin::fixed(10e-3, 0.05);
+
+fn median(sample: &Sample, of: crate::names::Series) -> Option<f64> {
+    Some(stats::Sample::new(sample.series(of)?.iter().map(|one| Nanos(*one).seconds()))?.median())
+}
+
+static METRICS: [Metric; 5] = [
+    Metric::by("inner", |sample| median(sample, INNER)).of(Unit::Seconds, MARGIN).meaning(
+        "a start inside: from one detached command until it has returned, without a network; the median of three",
+    ),
+    Metric::by("outer", |sample| median(sample, OUTER))
+        .of(Unit::Seconds, MARGIN)
+        .context()
+        .meaning("the same by the outer engine, outside"),
+    Metric::by("times", |sample| Some(median(sample, INNER)? / median(sample, OUTER)?))
+        .of(Unit::Ratio, Margin::fixed(0.05, 0.0))
+        .with(Better::Less)
+        .context()
+        .meaning("how many times as long the start inside takes, in the same round"),
+    Metric::nanos("ready", READY)
+        .context()
+        .meaning("from the first command inside until the inner engine answers, if it has a daemon"),
+    Metric::nanos("loaded", LOADED).context().meaning("giving the inner engine an image of a few megabytes"),
+];
+
+static KEYS: [SettingKey; 1] = [SettingKey::of(
+    "way",
+    &[
+        "privileged",
+        "privileged-own-socket",
+        "almost-privileged",
+        "socket",
+        "relaxed",
+        "relaxed-network",
+        "fuse",
+        "fuse-own-proc",
+        "copies",
+        "copies-own-proc",
+        "other-engine",
+    ],
+)
+.meaning("how the outer container is made, and what is done inside")];
+
+/// How much longer than a launch a sample takes: the daemon inside, the image, the starts.
+const AROUND: i64 = 1_500_000_000;
+const STARTED: i64 = 12;
+
+/// The experiment `nested`.
+pub static NESTED: Experiment = Experiment {
+    keys: &KEYS,
+    requires: &[
+        ("way", "privileged-own-socket", Need::NestsByDaemon),
+        ("way", "almost-privileged", Need::NestsByDaemon),
+        ("way", "socket", Need::NestsByDaemon),
+        ("way", "relaxed", Need::NestsByDaemon),
+        ("way", "relaxed-network", Need::NestsByDaemon),
+        ("way", "fuse", Need::NestsByUsers),
+        ("way", "fuse-own-proc", Need::NestsByUsers),
+        ("way", "copies", Need::NestsByUsers),
+        ("way", "copies-own-proc", Need::NestsByUsers),
+    ],
+    event: Event::Once("start inside"),
+    scope: Scope::Engines,
+    compares: Compared::OneKey,
+    modest: &[(
+        "way",
+        &["relaxed", "relaxed-network", "fuse", "fuse-own-proc", "copies", "copies-own-proc", "other-engine"],
+    )],
+    keeps_samples: true,
+    twins: |_, _| false,
+    cost: |_, launch| Nanos(AROUND + launch.0 * STARTED),
+    ..Experiment::of(
+        NAME,
+        "which way of running containers in containers works, and what does it cost and give away?",
+        Need::Nests,
+        &METRICS,
+    )
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_inside_is_compared_with_one_outside() {
+        let millis = |all: [i64; 3]| all.map(|one| one * 1_000_000).to_vec();
+        let sample =
+            Sample::default().with([(INNER, millis([90, 120, 300])), (OUTER, millis([100, 80, 101]))]);
+        let value = |name: &str| METRICS.iter().find(|one| one.name == name).unwrap().value(&sample);
+        assert_eq!((value("inner"), value("outer")), (Some(0.12), Some(0.1)));
+        assert!((value("times").unwrap() - 1.2).abs() < 1e-9);
+        // A way that does not work has no start inside.
+        let refused = Sample::default().with([(OUTER, millis([100, 80, 101]))]);
+        assert_eq!(METRICS[0].value(&refused), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! The table of `nested`: a row for each way, and a sentence for each.
+
+use super::names::{ASKED, CAPABILITIES, CGROUP, DRIVER, FILTER, INSTEAD, OPENS, PLACE, REFUSED, REMEDY};
+use super::{INSIDE, NAME, SIBLING};
+use crate::names::Fact;
+use crate::stats::Estimate;
+use crate::units::Unit;
+use crate::verdict::View;
+use crate::verdict::table::{Column, ExperimentTable, Item};
+
+/// Capabilities that reach beyond a container, by their numbers; an engine gives none of them by default.
+const FAR: [(u32, &str); 12] = [
+    (2, "DAC_READ_SEARCH"),
+    (12, "NET_ADMIN"),
+    (16, "SYS_MODULE"),
+    (17, "SYS_RAWIO"),
+    (19, "SYS_PTRACE"),
+    (21, "SYS_ADMIN"),
+    (22, "SYS_BOOT"),
+    (24, "SYS_RESOURCE"),
+    (25, "SYS_TIME"),
+    (34, "SYSLOG"),
+    (38, "PERFMON"),
+    (39, "BPF"),
+];
+/// With more of them than this, only their number is said.
+const LISTED: usize = 3;
+
+/// A way of one subject.
+struct Row<'a> {
+    view: &'a View<'a>,
+    cell: usize,
+}
+
+impl Row<'_> {
+    fn fact(&self, name: Fact) -> Option<&str> {
+        self.view.run.facts(self.cell, name).flatten().next_back()
+    }
+
+    fn of(&self, metric: &str) -> Option<Estimate> {
+        let cell = &self.view.cells[self.cell];
+        cell.metrics[self.view.metric_index(self.cell, metric)?].as_ref().map(|one| one.median)
+    }
+
+    fn way(&self) -> &str {
+        self.view.cell(self.cell).setting.get("way").unwrap_or_default()
+    }
+
+    /// Whether it works, in a word or two.
+    fn works(&self) -> String {
+        match (self.fact(REFUSED), self.fact(PLACE)) {
+            (Some(why), _) => format!("no: {}", why.split_once(':').map_or(why, |(class, _)| class)),
+            (None, Some(SIBLING)) => "a sibling".to_owned(),
+            (None, Some(_)) => "yes".to_owned(),
+            (None, None) => "not known".to_owned(),
+        }
+    }
+
+    /// Why it does not, and what helps.
+    fn refused(&self) -> Option<String> {
+        let why = self.fact(REFUSED)?;
+        let remedy = self.fact(REMEDY).map(|remedy| format!(" – {remedy}")).unwrap_or_default();
+        Some(format!("{why}{remedy}"))
+    }
+
+    /// Whether it works, and root inside could not be shown to reach the host.
+    fn keeps(&self) -> bool {
+        let opens = self.fact(OPENS).unwrap_or_default();
+        self.fact(PLACE).is_some_and(|place| place != SIBLING) && opens.is_empty()
+    }
+
+    /// What root inside can do beyond its container.
+    fn gives(&self) -> Option<String> {
+        self.fact(CAPABILITIES)?;
+        let held = self.fact(CAPABILITIES).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
+        let far: Vec<&str> =
+            FAR.iter().filter(|(bit, _)| held & 1 << bit != 0).map(|(_, name)| *name).collect();
+        let capabilities = match far.len() {
+            0 => None,
+            count if count > LISTED => Some(format!("{} capabilities", held.count_ones())),
+            _ => Some(far.join(", ")),
+        };
+        let filter = (self.fact(FILTER) == Some("0")).then(|| "no seccomp".to_owned());
+        let daemon =
+            (self.fact(PLACE) == Some(SIBLING)).then(|| "the host: its daemon obeys every order".to_owned());
+        let opens = self.fact(OPENS).filter(|opens| !opens.is_empty());
+        let opens = opens.map(|opens| format!("the host: opens {opens}"));
+        let all: Vec<String> = [daemon, opens, capabilities, filter].into_iter().flatten().collect();
+        Some(if all.is_empty() { "nothing that was tried".to_owned() } else { all.join("; ") })
+    }
+}
+
+/// What works with one engine outside.
+fn told(label: &str, rows: &[Row<'_>]) -> String {
+    let own: Vec<&Row<'_>> = rows.iter().filter(|row| row.view.label(row.cell) == label).collect();
+    let names = |is_it: &dyn Fn(&Row<'_>) -> bool| {
+        own.iter().filter(|row| is_it(row)).map(|row| row.way()).collect::<Vec<_>>().join(", ")
+    };
+    let inside = names(&|row| row.fact(PLACE) == Some(INSIDE));
+    if inside.is_empty() {
+        return format!("{label}: no way that was tried works");
+    }
+    let kept = match names(&|row| row.keeps()) {
+        none if none.is_empty() => "each of them gives the host away".to_owned(),
+        those => format!("nothing of the host could be opened with {those}"),
+    };
+    format!("{label}: containers run inside with {inside}; {kept}")
+}
+
+/// The tables.
+pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
+    let has_samples = |cell: &usize| view.run.series[*cell].samples.iter().any(Option::is_some);
+    let mut rows: Vec<Row<'_>> =
+        view.cells_of(NAME).filter(has_samples).map(|cell| Row { view, cell }).collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    rows.sort_by_key(|row| view.cell(row.cell).subject);
+    let mut labels: Vec<&str> = rows.iter().map(|row| view.label(row.cell)).collect();
+    labels.dedup();
+    let text = |text: Option<&str>| {
+        text.map_or(Item::Nothing("not known".to_owned()), |own| Item::Text(own.to_owned()))
+    };
+    let head =
+        |row: &Row<'_>| vec![Item::Text(view.label(row.cell).to_owned()), Item::Text(row.way().to_owned())];
+    let ways = |row: &Row<'_>| {
+        let interval = |metric| row.of(metric).map_or(Item::Nothing("none".to_owned()), Item::Interval);
+        let host = match row.fact(PLACE) {
+            Some(_) if row.keeps() => Item::Text("no".to_owned()),
+            Some(_) => Item::Text("yes".to_owned()),
+            None => Item::Nothing("none".to_owned()),
+        };
+        let more = [Item::Text(row.works()), interval("inner"), interval("times"), host];
+        head(row).into_iter().chain(more).collect()
+    };
+    let options = |row: &Row<'_>| {
+        let [asked, driver, cgroup, instead] =
+            [ASKED, DRIVER, CGROUP, INSTEAD].map(|name| text(row.fact(name)));
+        let gives = text(row.gives().as_deref());
+        head(row).into_iter().chain([asked, gives, driver, cgroup, instead]).collect()
+    };
+    let mut summary: Vec<String> = labels.iter().map(|label| told(label, &rows)).collect();
+    for label in &labels {
+        // Ways that fail in the same words are named together.
+        let mut all: Vec<(String, Vec<&str>)> = Vec::new();
+        for row in rows.iter().filter(|row| view.label(row.cell) == *label) {
+            let Some(why) = row.refused() else { continue };
+            match all.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, ways)) => ways.push(row.way()),
+                None => all.push((why, vec![row.way()])),
+            }
+        }
+        summary.extend(all.iter().map(|(why, ways)| format!("{label} {}: {why}", ways.join(", "))));
+    }
+    let columns = vec![
+        Column::of_texts("outside"),
+        Column::of_texts("way"),
+        Column::of_texts("works"),
+        Column::of_values("start inside", Unit::Seconds),
+        Column::of_values("× outside", Unit::Ratio),
+        Column::of_texts("opens host"),
+    ];
+    let ways = ExperimentTable {
+        rows: rows.iter().map(ways).collect(),
+        notes: vec![
+            "works: its process has a process id in three namespaces, and the outer container's first process among its parents; a sibling has \
+             neither; opens host: whether root in the outer container could open files of the host's kernel or its disks for writing, or orders \
+             its daemon"
+                .to_owned(),
+        ],
+        summary,
+        leads: true,
+        ..ExperimentTable::new(NAME, "ways", "which way of running containers in containers works".to_owned(), columns)
+    };
+    let columns = ["outside", "way", "options", "gives away", "inner storage", "its cgroup", "instead"]
+        .map(Column::of_texts);
+    let options = ExperimentTable {
+        rows: rows.iter().map(options).collect(),
+        notes: vec![
+            "gives away: what could be opened, and capabilities beyond those that engines give by default"
+                .to_owned(),
+        ],
+        ..ExperimentTable::new(NAME, "options", "what each way asks for".to_owned(), columns.to_vec())
+    };
+    vec![ways, options]
+}

@@ -1,0 +1,294 @@
+//! `nested`: an outer container in which an engine is started, and what it starts; with the same outside.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+use dunnage_orders::work::{Execute, Executed};
+
+use super::{Stamps, sample_of};
+use crate::experiment::Setting;
+use crate::experiment::nested::{INSIDE, SIBLING, names};
+use crate::image::Image;
+use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment, Sample};
+use crate::probe::Task;
+use crate::resource::Held;
+use crate::resource::journal::Entry;
+use crate::subject::nested::{self, Way};
+use crate::subject::{Container, ContainerRequest, Entrypoint, RunContext, Subject};
+use crate::sys::process;
+use crate::units::Nanos;
+
+/// Starts inside, and outside.
+const STARTS: usize = 3;
+/// How long a daemon inside may take to answer, and everything else.
+const READY: Nanos = Nanos::from_millis(20_000);
+const ALLOWED: Nanos = Nanos::from_millis(30_000);
+/// How long a process may take to be seen after its start has returned.
+const SEEN: Nanos = Nanos::from_millis(2_000);
+const LOOK: Nanos = Nanos::from_millis(20);
+
+/// Opens for writing what belongs to the host, without writing anything, and says what could be opened.
+const OPENS: &str = "( : >>/proc/sys/kernel/core_pattern ) 2>/dev/null && echo core_pattern\n\
+    mkdir -p /tmp/own && for kind in 'cgroup -o memory' cgroup2; do\n\
+    mount -t $kind none /tmp/own 2>/dev/null || continue\n\
+    ( : >>/tmp/own/release_agent ) 2>/dev/null && echo release_agent\n\
+    umount /tmp/own; done\n\
+    for disk in /dev/*; do [ -b $disk ] && ( : >>$disk ) 2>/dev/null && echo $disk && break; done\n\
+    true";
+
+/// Takes a sample.
+pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
+    let subject = &*subject;
+    let spec = subject.about().spec.clone();
+    let way = setting.get("way").and_then(|name| nested::way(&spec, name));
+    let way = way.ok_or_else(|| {
+        Failure::new(FailureClass::Unsupported, format!("`{spec}` has no such way: {setting}"))
+    })?;
+    let mut sample = sample_of(Stamps::new(), &[]);
+    sample.add(names::OUTER, outside(subject, way, run)?);
+    sample.add(names::ASKED, way.asked());
+    sample.add(names::INSTEAD, way.instead.to_owned());
+    match Nest::begin(subject, way, run) {
+        Ok(mut nest) => {
+            if let Err(why) = nest.tried(&mut sample) {
+                refuse(&mut sample, why)?;
+            }
+            nest.end()?;
+        }
+        Err(why) => refuse(&mut sample, why)?,
+    }
+    Ok(sample)
+}
+
+/// A way that does not work is an answer.
+fn refuse(sample: &mut Sample, why: Abort) -> Result<(), Abort> {
+    let Abort::Failed(failure) = why else { return Err(why) };
+    let words = failure.words.clone().unwrap_or_default();
+    let (known, remedy) =
+        nested::explained(&failure.reason, if words.is_empty() { &failure.reason } else { &words });
+    let class = if known.class == FailureClass::Crash { failure.class } else { known.class };
+    let told = Failure { class, ..failure }.in_short();
+    sample.add(names::REFUSED, told.replace('\n', " "));
+    sample.extend(remedy.map(|remedy| (names::REMEDY, remedy.to_owned())));
+    Ok(())
+}
+
+/// What starts of the same kind take outside.
+fn outside(subject: &dyn Subject, way: &Way, run: &RunContext) -> Result<Vec<i64>, Abort> {
+    let options = way.outside().iter().map(|word| (*word).to_owned()).collect();
+    let request = ContainerRequest { options, ..ContainerRequest::default() };
+    let one = |_| {
+        let container = Container::run(subject, &request, run)?;
+        let took = container.created().took().0;
+        container.end()?;
+        Ok(took)
+    };
+    (0..STARTS).map(one).collect()
+}
+
+/// An outer container.
+struct Nest<'a> {
+    subject: &'a dyn Subject,
+    way: &'static Way,
+    run: &'a RunContext,
+    outer: Container<'a>,
+    image: String,
+    /// Bound into it.
+    _held: (Held<PathBuf>, Held<PathBuf>),
+}
+
+/// An inner container that the engine outside keeps goes with this.
+struct Noted<'a>(&'a dyn Subject, &'a RunContext, String, Option<Entry>);
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        let Noted(subject, run, name, entry) = self;
+        if let Some(entry) = entry.take()
+            && subject.remove(name).is_ok()
+        {
+            run.cross_out(entry);
+        }
+    }
+}
+
+impl<'a> Nest<'a> {
+    fn begin(subject: &'a dyn Subject, way: &'static Way, run: &'a RunContext) -> Result<Nest<'a>, Abort> {
+        let bytes = fs::read(&run.place.executable)
+            .or_environment(format_args!("cannot read `{}`", run.place.executable.display()))?;
+        let image = Image::small(&bytes);
+        let directory = run.empty_directory()?;
+        let archive = directory.join("image.tar");
+        let write = || {
+            let mut file = BufWriter::new(fs::File::create(&archive)?);
+            image.write_archive(&mut file, &|| !run.interrupts.pending())?;
+            std::io::Write::flush(&mut file)
+        };
+        write().or_environment(format_args!("cannot write `{}`", archive.display()))?;
+        let (request, files) = way.outer(&subject.about().spec, &archive, run)?;
+        let mut outer = Container::run(subject, &request, run).map_err(|abort| match abort {
+            // Its command is as long as what is bound into it.
+            Abort::Failed(why) => {
+                Failure { reason: "the outer container does not start".to_owned(), ..why }.into()
+            }
+            abort => abort,
+        })?;
+        outer.ready()?;
+        Ok(Nest { subject, way, run, outer, image: image.reference, _held: (directory, files) })
+    }
+
+    /// Does this inside.
+    fn execute(&mut self, step: &str, words: Vec<String>, allowed: Nanos) -> Result<Executed, Abort> {
+        let order = Execute { variables: self.way.variables(), words, allowed };
+        let done = self.outer.ask(order, allowed)?.done;
+        match done.code {
+            Some(0) => Ok(done),
+            Some(_) => Err(Failure::new(FailureClass::Crash, step).with_words(said(&done)).into()),
+            None => {
+                let reason = format!("{step} in {allowed}");
+                Err(Failure::new(FailureClass::Timeout, reason).with_words(said(&done)).into())
+            }
+        }
+    }
+
+    fn script(&mut self, step: &str, script: &str, allowed: Nanos) -> Result<Executed, Abort> {
+        self.execute(step, ["/bin/sh", "-c", script].map(str::to_owned).to_vec(), allowed)
+    }
+
+    /// Starts an engine and containers inside, and adds what is found out to the sample.
+    fn tried(&mut self, sample: &mut Sample) -> Result<(), Abort> {
+        let first = self.outer.first_process()?;
+        let (capabilities, filter) = confinement(first)?;
+        sample.add(names::CAPABILITIES, capabilities);
+        sample.add(names::FILTER, filter);
+        let begun = self.script("the inner engine does not start", &self.way.begin(), READY)?;
+        sample.add(names::READY, begun.ended.since(begun.began).0);
+        let opens = self.script("nothing can be opened", OPENS, ALLOWED)?;
+        sample.add(names::OPENS, opens.output.split_whitespace().collect::<Vec<_>>().join(", "));
+        if let Some(words) = self.way.load() {
+            let loaded = self.execute("the inner engine loads no image", words, ALLOWED)?;
+            sample.add(names::LOADED, loaded.ended.since(loaded.began).0);
+        }
+        let mut took = Vec::new();
+        let mut last = None;
+        for _ in 0..STARTS {
+            let (nanos, found) = self.started(first)?;
+            took.push(nanos);
+            last = Some(found);
+        }
+        if let Some(found) = last {
+            sample.add(names::DEPTH, found.depth);
+            sample.add(names::PLACE, found.place.to_owned());
+            sample.add(names::CGROUP, found.cgroup.to_owned());
+        }
+        let driver = self.execute("the inner engine says nothing of itself", self.way.driver(), ALLOWED)?;
+        sample.add(names::DRIVER, driver.output.trim().to_owned());
+        sample.add(names::INNER, took);
+        Ok(())
+    }
+
+    /// How long a start inside takes, once it is proven that it is one.
+    fn started(&mut self, first: i32) -> Result<(i64, Found), Abort> {
+        let name = self.run.next_name();
+        let order = Entrypoint::Task(Task::Stay).words(None);
+        let words = self.way.start(&name, &self.image, &order, self.run);
+        let entry = self.way.note(&self.subject.about().spec, &name, self.run)?;
+        let _noted = Noted(self.subject, self.run, name.clone(), entry);
+        let done = self.execute("the inner start failed", words, ALLOWED)?;
+        let found = self.found(&name, first)?;
+        self.execute("the inner container is not removed", self.way.remove(&name), ALLOWED)?;
+        Ok((done.ended.since(done.began).0, found))
+    }
+
+    /// Finds the innermost process on the host.
+    fn found(&self, name: &str, first: i32) -> Result<Found, Abort> {
+        let mut left = SEEN.0;
+        loop {
+            if let Some(found) = Found::of(name, first) {
+                return Ok(found);
+            }
+            if left <= 0 {
+                let reason =
+                    "the inner start says that it succeeded, and no process of it is on this machine";
+                return Err(Failure::new(FailureClass::WrongOutput, reason).into());
+            }
+            self.subject.machine().rest(self.run, LOOK)?;
+            left -= LOOK.0;
+        }
+    }
+
+    fn end(self) -> Result<(), Abort> {
+        self.outer.end().map(drop)
+    }
+}
+
+/// What a program said that failed: its standard error, or what there is.
+fn said(done: &Executed) -> &[u8] {
+    if done.errors.trim().is_empty() { done.output.as_bytes() } else { done.errors.as_bytes() }
+}
+
+/// A field of a process's status.
+fn status(pid: i32, field: &str) -> Option<String> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
+    Some(line.trim().to_owned())
+}
+
+/// Its effective capabilities as a hexadecimal number, and its seccomp mode.
+fn confinement(pid: i32) -> Result<(String, String), Failure> {
+    let read = || Some((status(pid, "CapEff")?, status(pid, "Seccomp")?));
+    read().ok_or_else(|| Failure::environment(format!("process {pid} has no status")))
+}
+
+/// Where an innermost process is.
+struct Found {
+    /// In how many namespaces it has a process id.
+    depth: i64,
+    place: &'static str,
+    cgroup: &'static str,
+}
+
+impl Found {
+    /// Of the process that has this name in its environment.
+    fn of(name: &str, outer: i32) -> Option<Found> {
+        let marked = format!("{}={name}", nested::NONCE);
+        let is_marked = |pid: i32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|own| own == marked.as_bytes())
+        };
+        let ids = |pid: i32| Some(status(pid, "NSpid")?.split_whitespace().count() as i64);
+        // A runtime's own process may have it until the program is executed.
+        let innermost = process::all().filter(|one| is_marked(one.pid)).max_by_key(|one| ids(one.pid))?;
+        let depth = ids(innermost.pid)?;
+        let is_below = parents(innermost.pid).contains(&outer);
+        let place = if is_below && depth > 2 { INSIDE } else { SIBLING };
+        let [own, around] = [innermost.pid, outer].map(cgroup);
+        let (own, around) = (own?, around?);
+        let below = own.strip_prefix(&around);
+        let cgroup = match below {
+            Some("") => "the outer's own",
+            Some(rest) if rest.starts_with('/') || around == "/" => "below the outer's",
+            _ => "not the outer's",
+        };
+        Some(Found { depth, place, cgroup })
+    }
+}
+
+/// The processes from which one descends.
+fn parents(pid: i32) -> BTreeSet<i32> {
+    let above = |pid: &i32| status(*pid, "PPid")?.parse().ok().filter(|parent: &i32| *parent > 0);
+    std::iter::successors(above(&pid), above).collect()
+}
+
+/// Its cgroup: that of the memory controller, or of version 2.
+fn cgroup(pid: i32) -> Option<String> {
+    let all = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let of = |controller: &str| {
+        all.lines().find_map(|line| {
+            let (names, path) = line.split_once(':')?.1.split_once(':')?;
+            names.split(',').any(|own| own == controller).then(|| path.to_owned())
+        })
+    };
+    of("memory").or_else(|| of(""))
+}

@@ -1,0 +1,80 @@
+//! A program that runs inside until it ends: what it says is kept in memory, so that what it leaves running can hold its output open.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus, Stdio};
+
+use dunnage_orders::work::{Execute, Executed};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::unsupported;
+use crate::outcome::{Failure, OrEnvironment};
+use crate::sys::{pidfd, process, raw};
+use crate::units::Stamp;
+
+/// Bytes at the end of what a program says that are kept.
+const KEPT: u64 = 48 << 10;
+
+/// Runs it.
+pub fn work(order: &Execute) -> Result<Executed, Failure> {
+    let (name, arguments) = order.words.split_first().ok_or_else(|| unsupported("a program has no words"))?;
+    let in_memory = || memfd_create(c"said", MemfdFlags::CLOEXEC).map(File::from);
+    let made = || Ok::<_, io::Error>((in_memory()?, in_memory()?));
+    let (mut output, mut errors) = made().or_environment("cannot make a file in memory")?;
+    let copies = || Ok::<_, io::Error>((output.try_clone()?, errors.try_clone()?));
+    let (out, err) = copies().or_environment("cannot copy a file")?;
+    let mut command = Command::new(name);
+    command.args(arguments).stdin(Stdio::null()).stdout(out).stderr(err).process_group(0).env_clear();
+    command.envs(order.variables.iter().map(|pair| pair.split_once('=').unwrap_or((pair, ""))));
+    let began = Stamp(raw::monotonic());
+    let mut child = command.spawn().or_environment(format_args!("cannot start `{name}` inside"))?;
+    let pid = child.id() as i32;
+    let watched = pidfd::open(pid).is_ok_and(|own| process::await_end(&own, order.allowed));
+    let ended = Stamp(raw::monotonic());
+    if !watched {
+        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+    }
+    let status: ExitStatus = child.wait().or_environment("cannot wait for a program")?;
+    let code = status.code().filter(|_| watched && status.signal().is_none());
+    Ok(Executed { began, ended, code, output: end_of(&mut output), errors: end_of(&mut errors) })
+}
+
+/// The end of what was written.
+fn end_of(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    let length = file.metadata().map_or(0, |facts| facts.len());
+    let read = file
+        .seek(SeekFrom::Start(length.saturating_sub(KEPT)))
+        .and_then(|_| file.take(KEPT).read_to_end(&mut bytes));
+    drop(read);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Nanos;
+
+    fn ran(script: &str, millis: i64) -> Executed {
+        let words = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
+        let variables = vec!["WORD=hello".to_owned()];
+        work(&Execute { variables, words, allowed: Nanos::from_millis(millis) }).unwrap()
+    }
+
+    #[test]
+    fn what_a_program_says_is_kept_and_what_it_leaves_running_is_not_waited_for() {
+        let done = ran("echo $WORD; echo no >&2; sleep 5 & exit 3", 4000);
+        assert_eq!((done.code, done.output.as_str(), done.errors.as_str()), (Some(3), "hello\n", "no\n"));
+        assert!(done.ended.since(done.began).0 < 4_000_000_000);
+        let long = ran("head -c 100000 /dev/zero | tr '\\0' x; echo end", 4000);
+        assert!(long.output.len() == KEPT as usize && long.output.ends_with("xend\n"));
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_killed_with_its_children() {
+        let hung = ran("sleep 600 & echo begun; wait", 300);
+        assert_eq!((hung.code, hung.output.as_str()), (None, "begun\n"));
+    }
+}

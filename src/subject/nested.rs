@@ -1,0 +1,405 @@
+//! Ways of running containers in containers: what is asked of the outer engine, and what is done inside. The inner engine is the
+//! host's own: its programs and libraries are bound into the outer container, read-only, and what it stores is the container's.
+//!
+//! Published are the ways that courses and the engines' own images use, with their options as published; what makes one work that does
+//! not is a way of its own. Deliberately absent: what is measured.
+
+mod failures;
+
+use std::path::{Path, PathBuf};
+
+pub use failures::explained;
+
+use super::{Access, ContainerRequest, Mount, Resident, RunContext, Spec, engine, resources};
+use crate::outcome::{Abort, OrEnvironment};
+use crate::resource::Held;
+use crate::resource::journal::Entry;
+
+/// The engine inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inner {
+    /// A daemon and its client.
+    Docker,
+    /// The client alone, which talks to the daemon outside.
+    Socket,
+    /// An engine without a daemon, set up as `quay.io/podman/stable` is: everything but mounts and process ids is the host's.
+    Podman,
+}
+
+/// A way.
+#[derive(Debug)]
+pub struct Way {
+    /// Its name, as the experiment knows it.
+    pub name: &'static str,
+    /// The engine outside.
+    pub outer: &'static str,
+    /// The engine inside.
+    pub inner: Inner,
+    /// Options of the outer start.
+    options: &'static [&'static str],
+    /// Whether cgroups are made writable first.
+    remounts: bool,
+    /// Whether the client looks for a daemon elsewhere, as the entry point of `docker:dind` has every command but `dockerd` do.
+    looks_elsewhere: bool,
+    /// Whether storage is set up as in `quay.io/podman/stable`: an overlay in user space, without fsync.
+    in_user_space: bool,
+    /// The storage driver that the inner engine gets.
+    storage: Option<&'static str>,
+    /// Options of the inner start.
+    run: &'static [&'static str],
+    /// What can be used instead.
+    pub instead: &'static str,
+}
+
+const PLAIN: Way = Way {
+    name: "",
+    outer: "docker",
+    inner: Inner::Docker,
+    options: &[],
+    remounts: false,
+    looks_elsewhere: false,
+    in_user_space: false,
+    storage: None,
+    run: &[],
+    instead: "",
+};
+const RELAXED: [&str; 4] = ["--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined"];
+const SERVICE: &str = "a daemon of its own machine; for builds buildah or rootless BuildKit";
+const ROOTLESS: &str = "a rootless engine outside: then root inside is an ordinary user";
+
+/// All ways.
+static ALL: [Way; 13] = [
+    Way { name: "privileged", options: &["--privileged"], looks_elsewhere: true, instead: SERVICE, ..PLAIN },
+    Way {
+        name: "privileged-own-socket",
+        options: &["--privileged", "--volume", "/var/lib/docker"],
+        instead: SERVICE,
+        ..PLAIN
+    },
+    Way {
+        name: "almost-privileged",
+        options: &[
+            "--cap-add",
+            "ALL",
+            "--cap-drop",
+            "SYS_RESOURCE",
+            "--security-opt",
+            "seccomp=unconfined",
+            "--volume",
+            "/var/lib/docker",
+        ],
+        remounts: true,
+        instead: SERVICE,
+        ..PLAIN
+    },
+    Way { name: "socket", inner: Inner::Socket, instead: SERVICE, ..PLAIN },
+    Way {
+        name: "relaxed",
+        options: &[RELAXED[0], RELAXED[1], RELAXED[2], RELAXED[3], "--cap-add", "SYS_ADMIN"],
+        looks_elsewhere: true,
+        instead: SERVICE,
+        ..PLAIN
+    },
+    Way {
+        name: "relaxed-network",
+        options: &[
+            RELAXED[0],
+            RELAXED[1],
+            RELAXED[2],
+            RELAXED[3],
+            "--cap-add",
+            "SYS_ADMIN",
+            "--cap-add",
+            "NET_ADMIN",
+            "--volume",
+            "/var/lib/docker",
+        ],
+        remounts: true,
+        instead: SERVICE,
+        ..PLAIN
+    },
+    Way {
+        name: "other-engine",
+        inner: Inner::Podman,
+        options: &[
+            "--security-opt",
+            "seccomp=/usr/share/containers/seccomp.json",
+            "--volume",
+            "/var/lib/containers",
+        ],
+        run: &["--volume", "/proc:/proc"],
+        instead: ROOTLESS,
+        ..PLAIN
+    },
+    Way {
+        name: "fuse",
+        outer: "podman",
+        inner: Inner::Podman,
+        in_user_space: true,
+        options: &["--device", "/dev/fuse", "--security-opt", "label=disable"],
+        instead: ROOTLESS,
+        ..PLAIN
+    },
+    Way {
+        name: "fuse-own-proc",
+        outer: "podman",
+        inner: Inner::Podman,
+        in_user_space: true,
+        options: &["--device", "/dev/fuse", "--security-opt", "label=disable"],
+        run: &["--volume", "/proc:/proc"],
+        instead: ROOTLESS,
+        ..PLAIN
+    },
+    Way {
+        name: "privileged",
+        outer: "podman",
+        inner: Inner::Podman,
+        in_user_space: true,
+        options: &["--privileged"],
+        instead: ROOTLESS,
+        ..PLAIN
+    },
+    Way {
+        name: "copies",
+        outer: "podman",
+        inner: Inner::Podman,
+        in_user_space: true,
+        storage: Some("vfs"),
+        instead: ROOTLESS,
+        ..PLAIN
+    },
+    Way {
+        name: "copies-own-proc",
+        outer: "podman",
+        inner: Inner::Podman,
+        in_user_space: true,
+        storage: Some("vfs"),
+        run: &["--volume", "/proc:/proc"],
+        instead: ROOTLESS,
+        ..PLAIN
+    },
+    Way {
+        name: "other-engine",
+        outer: "podman",
+        options: &[
+            "--cap-add",
+            "sys_admin,net_admin,mknod,net_raw,audit_write",
+            "--device",
+            "/dev/net/tun",
+            "--volume",
+            "/var/lib/docker",
+        ],
+        remounts: true,
+        instead: ROOTLESS,
+        ..PLAIN
+    },
+];
+
+/// The way of this name with this subject outside.
+pub fn way(spec: &Spec, name: &str) -> Option<&'static Way> {
+    ALL.iter().find(|way| way.name == name && way.outer == spec.name)
+}
+
+/// The archive of the image that runs innermost, in the outer container.
+pub const ARCHIVE: &str = "/image.tar";
+/// Directories and files of the host that an engine and its libraries need.
+const HOSTS: [(&str, &str); 7] = [
+    ("/usr", "/usr"),
+    ("/usr/bin", "/bin"),
+    ("/usr/sbin", "/sbin"),
+    ("/usr/lib", "/lib"),
+    ("/usr/lib64", "/lib64"),
+    ("/etc/alternatives", "/etc/alternatives"),
+    ("/etc/ld.so.cache", "/etc/ld.so.cache"),
+];
+/// Files that an inner engine finds, each with its place.
+const FILES: [(&str, &str); 8] = [
+    ("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"),
+    ("/etc/group", "root:x:0:\n"),
+    ("/etc/subuid", "root:1:65535\n"),
+    ("/etc/subgid", "root:1:65535\n"),
+    ("/etc/containers/policy.json", "{\"default\":[{\"type\":\"insecureAcceptAnything\"}]}\n"),
+    ("/etc/containers/registries.conf", "unqualified-search-registries = []\n"),
+    (
+        "/etc/containers/containers.conf",
+        "[containers]\nnetns = \"host\"\nuserns = \"host\"\nipcns = \"host\"\nutsns = \"host\"\ncgroupns = \"host\"\n\
+         cgroups = \"disabled\"\nlog_driver = \"k8s-file\"\n[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n\
+         runtime = \"crun\"\n",
+    ),
+    (
+        STORAGE,
+        "[storage]\ndriver = \"overlay\"\nrunroot = \"/run/containers/storage\"\ngraphroot = \"/var/lib/containers/storage\"\n\
+         [storage.options.overlay]\nmount_program = \"/usr/bin/fuse-overlayfs\"\nmountopt = \"nodev,fsync=0\"\n",
+    ),
+];
+
+const STORAGE: &str = "/etc/containers/storage.conf";
+
+/// Where the host's daemon listens.
+fn socket(spec: &Spec) -> PathBuf {
+    let host = spec.get("host").and_then(|host| host.strip_prefix("unix://"));
+    PathBuf::from(host.unwrap_or("/var/run/docker.sock"))
+}
+
+impl Way {
+    /// The outer container, whose program carries out orders; `archive` is the innermost image.
+    ///
+    /// # Errors
+    /// If what is bound into it cannot be made.
+    pub fn outer(
+        &self,
+        spec: &Spec,
+        archive: &Path,
+        run: &RunContext,
+    ) -> Result<(ContainerRequest, Held<PathBuf>), Abort> {
+        let files = run.empty_directory()?;
+        let mount = |host: &Path, inside: &str, access| Mount {
+            host: host.to_owned(),
+            inside: PathBuf::from(inside),
+            access,
+        };
+        let hosts = HOSTS.iter().filter(|(host, _)| Path::new(host).exists());
+        let mut mounts: Vec<Mount> =
+            hosts.map(|(host, inside)| mount(Path::new(host), inside, Access::ReadOnly)).collect();
+        for (inside, text) in FILES.into_iter().filter(|(inside, _)| *inside != STORAGE || self.in_user_space)
+        {
+            let host = files.join(inside.replace('/', "-"));
+            std::fs::write(&host, text).or_environment(format_args!("cannot write `{}`", host.display()))?;
+            mounts.push(mount(&host, inside, Access::ReadOnly));
+        }
+        mounts.push(mount(archive, ARCHIVE, Access::ReadOnly));
+        if self.inner == Inner::Socket {
+            mounts.push(mount(&socket(spec), "/var/run/docker.sock", Access::ReadWrite));
+        }
+        let options = self.options.iter().map(|word| (*word).to_owned()).collect();
+        let request =
+            ContainerRequest { mounts, options, program: Resident::Serves, ..ContainerRequest::default() };
+        Ok((request, files))
+    }
+
+    /// What it asks for, as a user would write it.
+    pub fn asked(&self) -> String {
+        let outside = self.options.join(" ");
+        let inside = [
+            self.looks_elsewhere.then(|| "DOCKER_HOST=tcp://docker:2375".to_owned()),
+            self.storage.map(|driver| format!("STORAGE_DRIVER={driver}")),
+            self.remounts.then(|| "cgroups remounted writable".to_owned()),
+            (!self.run.is_empty()).then(|| self.run.join(" ")),
+            (self.inner == Inner::Socket).then(|| "the daemon's socket bound in".to_owned()),
+        ];
+        let inside: Vec<String> = inside.into_iter().flatten().collect();
+        let inside = (!inside.is_empty()).then(|| format!("inside: {}", inside.join(", ")));
+        [Some(outside).filter(|own| !own.is_empty()), inside]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join("; ")
+    }
+
+    /// The variables of everything inside.
+    pub fn variables(&self) -> Vec<String> {
+        let usual = ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"].map(str::to_owned);
+        let elsewhere = self.looks_elsewhere.then(|| "DOCKER_HOST=tcp://docker:2375".to_owned());
+        let storage = self.storage.map(|driver| format!("STORAGE_DRIVER={driver}"));
+        usual.into_iter().chain(elsewhere).chain(storage).collect()
+    }
+
+    /// The inner client.
+    fn client(&self) -> &'static str {
+        if self.inner == Inner::Podman { "podman" } else { "docker" }
+    }
+
+    /// What is done before anything can be started inside, as a script for a shell: directories that images have, cgroups, the daemon.
+    pub fn begin(&self) -> String {
+        let directories = "mkdir -p /tmp /var/tmp /run /var/lib /root && chmod 1777 /tmp /var/tmp && { [ -e /var/run ] || ln -s /run /var/run; }";
+        let cgroups = "mount -o remount,bind,rw /sys/fs/cgroup && for own in /sys/fs/cgroup/*/; do mount -o remount,bind,rw $own || exit; done";
+        // It is ready when it answers at its own socket, wherever clients look for it.
+        let daemon = "dockerd >/tmp/daemon.log 2>&1 & own=$!\n\
+             until docker --host unix:///var/run/docker.sock info >/dev/null 2>&1; do\n\
+             kill -0 $own 2>/dev/null || { grep -v level=info /tmp/daemon.log | tail -n 3 >&2; exit 1; }\n\
+             sleep 0.1; done";
+        let parts = [
+            Some(directories),
+            self.remounts.then_some(cgroups),
+            (self.inner == Inner::Docker).then_some(daemon),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("\n")
+    }
+
+    /// Gives the inner engine the image; nothing where the daemon is the one outside, which has it.
+    pub fn load(&self) -> Option<Vec<String>> {
+        let words = [self.client(), "load", "--quiet", "--input", ARCHIVE];
+        (self.inner != Inner::Socket).then(|| words.map(str::to_owned).to_vec())
+    }
+
+    /// Options with which the outer engine starts containers as the inner one does.
+    pub fn outside(&self) -> &'static [&'static str] {
+        match (self.outer, self.inner) {
+            ("podman", Inner::Podman) => &[
+                "--network",
+                "host",
+                "--ipc",
+                "host",
+                "--uts",
+                "host",
+                "--cgroupns",
+                "host",
+                "--cgroups",
+                "disabled",
+            ],
+            _ => &["--network", "none"],
+        }
+    }
+
+    /// Starts an inner container, detached, that stays and has this name in its environment.
+    pub fn start(&self, name: &str, image: &str, order: &[String], run: &RunContext) -> Vec<String> {
+        // The other engine's own setup has the network of the outer container.
+        let network = if self.inner == Inner::Podman { &[][..] } else { &["--network", "none"] };
+        let fixed = ["run", "--detach", "--name", name, "--env"];
+        let marked = format!("{NONCE}={name}");
+        // One that the host's daemon keeps must be found there.
+        let labels = if self.inner == Inner::Socket { engine::labels(run).to_vec() } else { Vec::new() };
+        let own =
+            labels.iter().map(String::as_str).chain(network.iter().copied()).chain(self.run.iter().copied());
+        let words = std::iter::once(self.client()).chain(fixed).chain([&*marked]).chain(own);
+        words.chain([image]).map(str::to_owned).chain(order.iter().cloned()).collect()
+    }
+
+    /// Notes an inner container that the engine outside keeps, so that it is removed after a kill too.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub fn note(&self, spec: &Spec, name: &str, run: &RunContext) -> Result<Option<Entry>, Abort> {
+        let is_outside = self.inner == Inner::Socket;
+        Ok(is_outside.then(|| run.note(resources::container(spec, name))).transpose()?)
+    }
+
+    /// Removes it.
+    pub fn remove(&self, name: &str) -> Vec<String> {
+        let at_once = if self.inner == Inner::Podman { &["--time", "0"][..] } else { &[] };
+        let words = [&[self.client(), "rm", "--force"], at_once, &[name]].concat();
+        words.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Asks which storage driver the inner engine uses.
+    pub fn driver(&self) -> Vec<String> {
+        let format = if self.inner == Inner::Podman { "{{.Store.GraphDriverName}}" } else { "{{.Driver}}" };
+        [self.client(), "info", "--format", format].map(str::to_owned).to_vec()
+    }
+}
+
+/// The variable that marks the innermost process.
+pub const NONCE: &str = "DUNNAGE_NONCE";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_a_way_of_one_engine_once() {
+        let mut all: Vec<_> = ALL.iter().map(|way| (way.outer, way.name)).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), ALL.len());
+    }
+}

@@ -1,0 +1,111 @@
+//! What engines say when nesting fails, and what helps: from their sources, their issues, and what was seen.
+
+use crate::outcome::{Failure, FailureClass};
+
+/// What engines say when nesting fails: parts of the message, the kind of failure, and what helps.
+const KNOWN: [(&str, FailureClass, &str); 17] = [
+    (
+        "lookup docker",
+        FailureClass::Environment,
+        "the client looks for a daemon elsewhere: unset DOCKER_HOST",
+    ),
+    (
+        "tcp://docker:2375",
+        FailureClass::Environment,
+        "the client looks for a daemon elsewhere: unset DOCKER_HOST",
+    ),
+    (
+        "cannot enter cgroupv2",
+        FailureClass::Environment,
+        "a process is in the root of its cgroups: move all to a group of their own first, as `dind` does",
+    ),
+    (
+        "you must be root",
+        FailureClass::Permission,
+        "the inner engine may not change the network: --cap-add NET_ADMIN",
+    ),
+    (
+        "/sys/fs/cgroup … read-only file system",
+        FailureClass::Permission,
+        "cgroups are read-only: remount them with SYS_ADMIN, or docker 28's --security-opt writable-cgroups=true",
+    ),
+    (
+        "unable to create session key",
+        FailureClass::Permission,
+        "seccomp blocks keyctl: --security-opt seccomp=unconfined",
+    ),
+    (
+        "unable to apply caps",
+        FailureClass::Permission,
+        "the host itself lacks capabilities that are asked for: --cap-add what is needed, not --privileged",
+    ),
+    (
+        "mount `proc` to `proc`",
+        FailureClass::Permission,
+        "the outer engine masks parts of /proc, so that no new one can be mounted: inner --volume /proc:/proc",
+    ),
+    (
+        "mount proc",
+        FailureClass::Permission,
+        "the outer engine masks parts of /proc, so that no new one can be mounted: inner --volume /proc:/proc",
+    ),
+    (
+        "fuse: device not found",
+        FailureClass::Environment,
+        "--device /dev/fuse, or a volume for the inner engine's storage",
+    ),
+    (
+        "failed to open /dev/fuse",
+        FailureClass::Permission,
+        "only root may open /dev/fuse here: a volume for the inner engine's storage",
+    ),
+    ("/dev/net/tun", FailureClass::Environment, "--device /dev/net/tun, or inner --network none"),
+    (
+        "newuidmap",
+        FailureClass::Environment,
+        "subordinate ids inside, within those that the outer container has",
+    ),
+    (
+        "cannot clone",
+        FailureClass::Permission,
+        "no user namespace can be made: seccomp or AppArmor blocks it, or user.max_user_namespaces is 0",
+    ),
+    (
+        "cannot re-exec process",
+        FailureClass::Permission,
+        "no user namespace can be made: seccomp or AppArmor blocks it, or user.max_user_namespaces is 0",
+    ),
+    (
+        "failed to mount overlay",
+        FailureClass::Permission,
+        "no overlay on an overlay: a volume for the inner engine's storage",
+    ),
+    (
+        "minimum supported api version",
+        FailureClass::Unsupported,
+        "the client inside is too old for the daemon",
+    ),
+];
+
+/// A failure inside with its class, and what helps, if that is known.
+pub fn explained(step: &str, words: &str) -> (Failure, Option<&'static str>) {
+    let plain = words.to_lowercase();
+    let known = KNOWN.iter().find(|(parts, ..)| parts.split(" … ").all(|part| plain.contains(part)));
+    let class = known.map_or(FailureClass::Crash, |(_, class, _)| *class);
+    (Failure::new(class, step).with_words(words.as_bytes()), known.map(|(.., remedy)| *remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_engines_say_is_explained() {
+        let remedy = |words: &str| explained("the inner start failed", words).1.unwrap_or_default();
+        assert!(remedy("dial tcp: lookup docker on 10.0.0.1:53: no such host").contains("unset DOCKER_HOST"));
+        assert!(remedy("Error: crun: mount `proc` to `proc`: Operation not permitted").contains("masks"));
+        assert!(remedy("mkdir /sys/fs/cgroup/cpuset/docker: read-only file system").contains("cgroups"));
+        let (failure, remedy) = explained("the inner start failed", "no idea");
+        assert_eq!((failure.class, remedy), (FailureClass::Crash, None));
+    }
+}

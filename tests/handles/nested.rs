@@ -1,0 +1,56 @@
+//! Containers in containers on real engines: what is inside is proven, what is a sibling is called so, and what fails says what helps.
+
+use ::dunnage::experiment::nested::names;
+use ::dunnage::record::{self, Recorded};
+
+use super::*;
+
+/// A fact of a way.
+fn fact<'a>(recorded: &'a Recorded, way: &str, name: ::dunnage::names::Fact) -> Option<&'a str> {
+    let cell =
+        recorded.plan.cells.iter().position(|cell| cell.setting.get("way") == Some(way)).expect("a way");
+    recorded.facts(cell, name).next().flatten()
+}
+
+fn ran(dunnage: &Dunnage, subject: &str, ways: &[&str]) -> Recorded {
+    let ways: Vec<String> = ways.iter().map(|way| format!("--set way={way}")).collect();
+    let ran = dunnage.run(&format!("run nested -s {subject} {} --rounds 1 --no-html -o DIR", ways.join(" ")));
+    assert_eq!(ran.code, 0, "{ran}");
+    let recorded = record::load(&dunnage.directory()).unwrap_or_else(|why| panic!("{why}: {ran}"));
+    assert_eq!(left::of_run(&recorded.environment.run), Vec::<String>::new());
+    recorded
+}
+
+#[test]
+fn a_masked_proc_is_named_as_what_keeps_containers_from_containers() {
+    const TEST: &str = "a_masked_proc_is_named_as_what_keeps_containers_from_containers";
+    if lacks(TEST, Need::Podman) || lacks(TEST, Need::Root) {
+        return;
+    }
+    let recorded = ran(&Dunnage::new(), "podman", &["copies", "copies-own-proc"]);
+    let of = |way, name| fact(&recorded, way, name).unwrap_or_default();
+    let refused = of("copies", names::REFUSED);
+    assert!(refused.starts_with("permission: ") && refused.contains("proc"), "{refused}");
+    assert!(of("copies", names::REMEDY).contains("--volume /proc:/proc"));
+    assert_eq!(fact(&recorded, "copies", names::PLACE), None);
+    assert_eq!(of("copies-own-proc", names::PLACE), "inside", "{}", of("copies-own-proc", names::REFUSED));
+    assert_eq!(of("copies-own-proc", names::DRIVER), "vfs");
+    // Masked as it is, nothing of the host can be opened.
+    assert_eq!(of("copies-own-proc", names::OPENS), "");
+}
+
+#[test]
+fn a_daemon_inside_is_told_from_one_outside() {
+    const TEST: &str = "a_daemon_inside_is_told_from_one_outside";
+    if lacks(TEST, Need::Docker) || lacks(TEST, Need::Root) {
+        return;
+    }
+    let recorded = ran(&Dunnage::new(), "docker", &["socket", "relaxed", "relaxed-network"]);
+    let of = |way, name| fact(&recorded, way, name).unwrap_or_default();
+    assert_eq!(of("socket", names::PLACE), "sibling", "{}", of("socket", names::REFUSED));
+    assert_eq!(of("socket", names::CGROUP), "not the outer's");
+    assert!(of("relaxed", names::REMEDY).contains("NET_ADMIN"), "{}", of("relaxed", names::REFUSED));
+    assert_eq!(of("relaxed-network", names::PLACE), "inside", "{}", of("relaxed-network", names::REFUSED));
+    assert_eq!(of("relaxed-network", names::CGROUP), "below the outer's");
+    assert_eq!(of("relaxed-network", names::FILTER), "0");
+}
