@@ -9,6 +9,7 @@ use dunnage_orders::work::{Execute, Executed};
 
 use super::{Stamps, sample_of};
 use crate::experiment::Setting;
+use crate::experiment::command::line;
 use crate::experiment::nested::{INSIDE, SIBLING, names};
 use crate::image::Image;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment, Sample};
@@ -42,15 +43,14 @@ const OPENS: &str = "( : >>/proc/sys/kernel/core_pattern ) 2>/dev/null && echo c
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
     let subject = &*subject;
     let spec = subject.about().spec.clone();
-    let way = setting.get("way").and_then(|name| nested::way(&spec, name));
-    let way = way.ok_or_else(|| {
-        Failure::new(FailureClass::Unsupported, format!("`{spec}` has no such way: {setting}"))
-    })?;
+    let way = nested::way(&spec, setting.get("way").unwrap_or_default())?;
+    let own = setting.get("options").map(line::split).transpose();
+    let own = own.map_err(|why| Failure::new(FailureClass::Unsupported, why))?.unwrap_or_default();
     let mut sample = sample_of(Stamps::new(), &[]);
     sample.add(names::OUTER, outside(subject, way, run)?);
-    sample.add(names::ASKED, way.asked());
+    sample.add(names::ASKED, way.asked(&own));
     sample.add(names::INSTEAD, way.instead.to_owned());
-    match Nest::begin(subject, way, run) {
+    match Nest::begin(subject, (way, &own), run) {
         Ok(mut nest) => {
             if let Err(why) = nest.tried(&mut sample) {
                 refuse(&mut sample, why)?;
@@ -114,7 +114,11 @@ impl Drop for Noted<'_> {
 }
 
 impl<'a> Nest<'a> {
-    fn begin(subject: &'a dyn Subject, way: &'static Way, run: &'a RunContext) -> Result<Nest<'a>, Abort> {
+    fn begin(
+        subject: &'a dyn Subject,
+        (way, own): (&'static Way, &[String]),
+        run: &'a RunContext,
+    ) -> Result<Nest<'a>, Abort> {
         let bytes = fs::read(&run.place.executable)
             .or_environment(format_args!("cannot read `{}`", run.place.executable.display()))?;
         let image = Image::small(&bytes);
@@ -126,7 +130,7 @@ impl<'a> Nest<'a> {
             std::io::Write::flush(&mut file)
         };
         write().or_environment(format_args!("cannot write `{}`", archive.display()))?;
-        let (request, files) = way.outer(&subject.about().spec, &archive, run)?;
+        let (request, files) = way.outer(&subject.about().spec, &archive, own, run)?;
         let mut outer = Container::run(subject, &request, run).map_err(|abort| match abort {
             // Its command is as long as what is bound into it.
             Abort::Failed(why) => {
@@ -135,7 +139,12 @@ impl<'a> Nest<'a> {
             abort => abort,
         })?;
         outer.ready()?;
-        Ok(Nest { subject, way, run, outer, image: image.reference, _held: (directory, files) })
+        let mut nest = Nest { subject, way, run, outer, image: image.reference, _held: (directory, files) };
+        if nested::has_image(&subject.about().spec) {
+            let engine = nest.script("the image has no engine", nested::ENGINE, ALLOWED)?;
+            nest.way = way.with_engine_of(engine.output.trim());
+        }
+        Ok(nest)
     }
 
     /// Does this inside.

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 pub use failures::explained;
 
 use super::{Access, ContainerRequest, Mount, Resident, RunContext, Spec, engine, resources};
-use crate::outcome::{Abort, OrEnvironment};
+use crate::image::fat;
+use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::resource::Held;
 use crate::resource::journal::Entry;
 
@@ -68,7 +69,7 @@ const SERVICE: &str = "a daemon of its own machine; for builds buildah or rootle
 const ROOTLESS: &str = "a rootless engine outside: then root inside is an ordinary user";
 
 /// All ways.
-static ALL: [Way; 13] = [
+static ALL: [Way; 15] = [
     Way { name: "privileged", options: &["--privileged"], looks_elsewhere: true, instead: SERVICE, ..PLAIN },
     Way {
         name: "privileged-own-socket",
@@ -193,12 +194,37 @@ static ALL: [Way; 13] = [
         instead: ROOTLESS,
         ..PLAIN
     },
+    Way { name: OWN, instead: ROOTLESS, ..PLAIN },
+    Way { name: OWN, outer: "podman", inner: Inner::Podman, instead: ROOTLESS, ..PLAIN },
 ];
+/// The user's own way: all that is special in it is the user's.
+const OWN: &str = "own";
+/// Ways that hand the host to whatever runs inside, so that only dunnage's image does.
+const OURS_ALONE: [&str; 4] = ["privileged", "privileged-own-socket", "almost-privileged", "socket"];
 
 /// The way of this name with this subject outside.
-pub fn way(spec: &Spec, name: &str) -> Option<&'static Way> {
-    ALL.iter().find(|way| way.name == name && way.outer == spec.name)
+///
+/// # Errors
+/// If it has none, or would hand the host to an image that is not dunnage's.
+pub fn way(spec: &Spec, name: &str) -> Result<&'static Way, Failure> {
+    let unsupported = |why: String| Failure::new(FailureClass::Unsupported, why);
+    if has_image(spec) && OURS_ALONE.contains(&name) {
+        return Err(unsupported(format!(
+            "`way={name}` would hand the host to what is in this image: if you mean to, say so with `way=own` and `options`"
+        )));
+    }
+    let found = ALL.iter().find(|way| way.name == name && way.outer == spec.name);
+    found.ok_or_else(|| unsupported(format!("`{spec}` has no way `{name}`")))
 }
+
+/// Whether the outer container runs an image of the user's, with an engine of its own.
+pub fn has_image(spec: &Spec) -> bool {
+    spec.get("image").is_some_and(|name| name != "small" && name != fat::NAME)
+}
+
+/// Says which engine is in an image, as a script.
+pub const ENGINE: &str =
+    "for own in dockerd podman docker; do command -v $own >/dev/null && echo $own && exit; done; exit 1";
 
 /// The archive of the image that runs innermost, in the outer container.
 pub const ARCHIVE: &str = "/image.tar";
@@ -250,6 +276,7 @@ impl Way {
         &self,
         spec: &Spec,
         archive: &Path,
+        own: &[String],
         run: &RunContext,
     ) -> Result<(ContainerRequest, Held<PathBuf>), Abort> {
         let files = run.empty_directory()?;
@@ -258,11 +285,12 @@ impl Way {
             inside: PathBuf::from(inside),
             access,
         };
-        let hosts = HOSTS.iter().filter(|(host, _)| Path::new(host).exists());
+        let is_bound = |_: &&(&str, &str)| !has_image(spec);
+        let hosts = HOSTS.iter().filter(is_bound).filter(|(host, _)| Path::new(host).exists());
         let mut mounts: Vec<Mount> =
             hosts.map(|(host, inside)| mount(Path::new(host), inside, Access::ReadOnly)).collect();
-        for (inside, text) in FILES.into_iter().filter(|(inside, _)| *inside != STORAGE || self.in_user_space)
-        {
+        let is_wanted = |inside: &str| inside != STORAGE || self.in_user_space;
+        for (inside, text) in FILES.iter().filter(is_bound).filter(|(inside, _)| is_wanted(inside)) {
             let host = files.join(inside.replace('/', "-"));
             std::fs::write(&host, text).or_environment(format_args!("cannot write `{}`", host.display()))?;
             mounts.push(mount(&host, inside, Access::ReadOnly));
@@ -271,15 +299,23 @@ impl Way {
         if self.inner == Inner::Socket {
             mounts.push(mount(&socket(spec), "/var/run/docker.sock", Access::ReadWrite));
         }
-        let options = self.options.iter().map(|word| (*word).to_owned()).collect();
+        let options = self.options.iter().map(|word| (*word).to_owned()).chain(own.iter().cloned()).collect();
         let request =
             ContainerRequest { mounts, options, program: Resident::Serves, ..ContainerRequest::default() };
         Ok((request, files))
     }
 
+    /// The same with the engine that an image has.
+    pub fn with_engine_of(&'static self, image: &str) -> &'static Way {
+        let inner = if image == "podman" { Inner::Podman } else { Inner::Docker };
+        let is_it = |way: &&Way| way.name == OWN && way.inner == inner;
+        if self.name == OWN { ALL.iter().find(is_it).unwrap_or(self) } else { self }
+    }
+
     /// What it asks for, as a user would write it.
-    pub fn asked(&self) -> String {
-        let outside = self.options.join(" ");
+    pub fn asked(&self, own: &[String]) -> String {
+        let outside =
+            self.options.iter().copied().chain(own.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
         let inside = [
             self.looks_elsewhere.then(|| "DOCKER_HOST=tcp://docker:2375".to_owned()),
             self.storage.map(|driver| format!("STORAGE_DRIVER={driver}")),
@@ -298,7 +334,8 @@ impl Way {
 
     /// The variables of everything inside.
     pub fn variables(&self) -> Vec<String> {
-        let usual = ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"].map(str::to_owned);
+        let usual = ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"]
+            .map(str::to_owned);
         let elsewhere = self.looks_elsewhere.then(|| "DOCKER_HOST=tcp://docker:2375".to_owned());
         let storage = self.storage.map(|driver| format!("STORAGE_DRIVER={driver}"));
         usual.into_iter().chain(elsewhere).chain(storage).collect()
@@ -314,7 +351,8 @@ impl Way {
         let directories = "mkdir -p /tmp /var/tmp /run /var/lib /root && chmod 1777 /tmp /var/tmp && { [ -e /var/run ] || ln -s /run /var/run; }";
         let cgroups = "mount -o remount,bind,rw /sys/fs/cgroup && for own in /sys/fs/cgroup/*/; do mount -o remount,bind,rw $own || exit; done";
         // It is ready when it answers at its own socket, wherever clients look for it.
-        let daemon = "dockerd >/tmp/daemon.log 2>&1 & own=$!\n\
+        // The image that many use has a wrapper which moves processes out of the root of version 2's cgroups.
+        let daemon = "$(command -v dind) dockerd >/tmp/daemon.log 2>&1 & own=$!\n\
              until docker --host unix:///var/run/docker.sock info >/dev/null 2>&1; do\n\
              kill -0 $own 2>/dev/null || { grep -v level=info /tmp/daemon.log | tail -n 3 >&2; exit 1; }\n\
              sleep 0.1; done";

@@ -8,8 +8,9 @@
 //! A way that does not work is an answer too, with the engine's words and what helps. Deliberately absent: images from a registry, and
 //! what programs do inside.
 
+use super::command::line;
 use super::question::{Compared, Event, Experiment, Metric, Scope};
-use super::setting::SettingKey;
+use super::setting::{SettingKey, fits};
 use crate::names::names;
 use crate::outcome::Sample;
 use crate::stats::{self, Margin};
@@ -62,6 +63,9 @@ static METRICS: [Metric; 5] = [
     Metric::nanos("loaded", LOADED).context().meaning("giving the inner engine an image of a few megabytes"),
 ];
 
+/// The user's own way.
+const OWN: &str = "own";
+
 static KEYS: [SettingKey; 1] = [SettingKey::of(
     "way",
     &[
@@ -78,7 +82,14 @@ static KEYS: [SettingKey; 1] = [SettingKey::of(
         "other-engine",
     ],
 )
-.meaning("how the outer container is made, and what is done inside")];
+.or(|value| fits(value == OWN, "a way that `dunnage list experiments` names, or `own`, which is yours"))
+.meaning("how the outer container is made, and what is done inside; with `own`, all that is special is in `options`")];
+
+static GUARDED: [SettingKey; 1] = [SettingKey::of("options", &[])
+    .or(|value| line::split(value).map(drop))
+    .meaning(
+        "with `way=own`: options of your outer container, split into words as a shell does it; with `image=` it is yours too, with the engine in it",
+    )];
 
 /// How much longer than a launch a sample takes: the daemon inside, the image, the starts.
 const AROUND: i64 = 1_500_000_000;
@@ -87,6 +98,11 @@ const STARTED: i64 = 12;
 /// The experiment `nested`.
 pub static NESTED: Experiment = Experiment {
     keys: &KEYS,
+    guarded: &GUARDED,
+    refuses: |setting| {
+        let is_own = setting.get("way") == Some(OWN);
+        (setting.get("options").is_some() && !is_own).then(|| "`options` are for `way=own`".to_owned())
+    },
     requires: &[
         ("way", "privileged-own-socket", Need::NestsByDaemon),
         ("way", "almost-privileged", Need::NestsByDaemon),
