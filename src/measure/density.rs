@@ -12,7 +12,7 @@ use dunnage_orders::network::Usage;
 use super::{Stamps, memory, sample_of, variables_of};
 use crate::experiment::Setting;
 use crate::experiment::density::{at_once, containers, idle, names, recorded, room_for, until};
-use crate::outcome::{Abort, Failure, Sample};
+use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::subject::burst::{self, Outcome};
 use crate::subject::helpers::{Helping, Working};
 use crate::subject::machine::Machine;
@@ -143,13 +143,28 @@ fn predicted_more(
     alive: usize,
     most: usize,
 ) -> Result<usize, Failure> {
-    let numbers = room.iter().find(|(of, _)| *of == resource).map(|(_, numbers)| *numbers);
     let words = resource.words();
-    let Some(room) = numbers.and_then(|numbers| room_for(resource, numbers, alive)) else {
-        let reason = format!("{alive} containers use no {words} that can be told from what others use");
-        return Err(Failure::environment(reason));
+    let fits =
+        |(of, numbers): &(Resource, [i64; 3])| Some((room_for(*of, *numbers, alive)?.fits as usize, *of));
+    let all: Vec<(usize, Resource)> = room.iter().filter_map(fits).collect();
+    let Some((fits, _)) = all.iter().copied().find(|(_, of)| *of == resource) else {
+        let is_counted = room.iter().any(|(of, _)| *of == resource);
+        let reason = if is_counted {
+            format!("{alive} containers use no {words} that can be told from what others use")
+        } else {
+            format!("how many {words} there are for it is not known here")
+        };
+        return Err(Failure::new(FailureClass::Unsupported, reason));
     };
-    let fits = room.fits as usize;
+    let first = all.into_iter().min_by_key(|(fits, _)| *fits).filter(|(first, _)| *first < fits);
+    if let Some((count, first)) = first {
+        let reason = format!(
+            "{} end first, with {count} containers, and {words} with {fits}: `--set until={}`",
+            first.words(),
+            first.key()
+        );
+        return Err(Failure::environment(reason));
+    }
     if fits > most {
         let reason =
             format!("there is room for {fits} by {words}, which are more than the {most} that are tried");

@@ -67,6 +67,8 @@ pub fn start<'a>(
     let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
     let next = || {
         let mut all = lock();
+        // A command that has begun may end after an interrupt, and no further one begins.
+        all.interrupted |= run.interrupts.asked();
         let goes_on = all.asked < count && all.in_a_row < HOPELESS && !all.interrupted;
         let known = (all.outcome.started.len(), all.coming);
         all.asked += usize::from(goes_on);

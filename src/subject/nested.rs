@@ -199,7 +199,7 @@ static ALL: [Way; 15] = [
 ];
 /// The user's own way: all that is special in it is the user's.
 const OWN: &str = "own";
-/// Ways that hand the host to whatever runs inside, so that only dunnage's image does.
+/// Ways that hand the host to what runs inside, so that only dunnage's image does.
 const OURS_ALONE: [&str; 4] = ["privileged", "privileged-own-socket", "almost-privileged", "socket"];
 
 /// The way of this name with this subject outside.

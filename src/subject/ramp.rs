@@ -102,6 +102,9 @@ impl<'a> Ramp<'a> {
             last.end()?;
         }
         while self.alive.len() < wanted && self.ended.is_none() {
+            if self.run.interrupts.asked() {
+                return Err(Abort::Interrupted);
+            }
             match self.one_more() {
                 Err(Abort::Failed(why)) if !self.alive.is_empty() => self.ended = Some(why),
                 done => done?,

@@ -120,6 +120,8 @@ pub fn room(sample: &Sample, resource: Resource) -> Option<Room> {
 pub fn room_for(resource: Resource, [before, after, limit]: [i64; 3], containers: usize) -> Option<Room> {
     let count = containers as f64;
     let each = (after - before) as f64 / count;
+    // What can only be used as a whole, each uses one of.
+    let each = if resource.is_in_bytes() || each < 0.5 { each } else { each.max(1.0) };
     // Less is of something else: what is available changes by mebibytes from one second to the next.
     let least = match resource {
         Resource::Memory => 65_536.0,
@@ -311,7 +313,7 @@ pub static DENSITY: Experiment = Experiment {
         let (at_once, count) = (at_once(setting), containers(setting));
         let too_many = at_once > count;
         let too_many = too_many
-            .then(|| format!("`at_once={at_once}` are more than the {count} containers that there are"));
+            .then(|| format!("`at_once={at_once}` are more than the {count} containers that there are\n\nhint: say how many, as in `--set at_once=1`"));
         too_many.or_else(|| Own::of(setting).err())
     },
     event: Event::Often("start"),

@@ -57,6 +57,13 @@ impl Of<'_> {
         Some(stats::Sample::new(counts.collect::<Vec<_>>())?.median() as usize)
     }
 
+    /// How many the cell has that tells how many fit, and whether all that were asked for were started.
+    pub(super) fn tried(&self) -> Option<(usize, bool)> {
+        let cell = self.most()?;
+        let (started, asked) = (self.started(cell)?, containers(setting(self.view, cell)));
+        Some((started, started >= asked))
+    }
+
     /// How many a series has, and whether all that were asked for were started.
     pub(super) fn of_all(&self) -> Option<(usize, bool)> {
         let cell = self.series?;

@@ -307,7 +307,7 @@ fn rooms(subjects: &[Of<'_>]) -> Option<ExperimentTable> {
             continue;
         }
         if let Some((resource, room)) = all.first() {
-            let (tried, has_all) = own.of_all().unwrap_or((0, true));
+            let Some((tried, has_all)) = own.tried() else { continue };
             if !has_all {
                 // What ended them may be something that is not counted.
                 let known = if room.fits <= tried as f64 {

@@ -84,7 +84,12 @@ pub fn table(subjects: &[Of<'_>]) -> Option<ExperimentTable> {
             let ratio = one.ratio.map_or(Item::Nothing("not known".to_owned()), Item::Interval);
             row(&one.what, one.cell, ratio);
         }
-        let quicker = all.iter().filter(|one| one.is_quicker()).filter_map(|one| Some((one, one.ratio?)));
+        // Too few rounds have no interval: then it is what was seen.
+        let is_seen = |one: &&Without| {
+            one.ratio.is_some_and(|ratio| ratio.interval.is_none() && ratio.value >= QUICKER)
+        };
+        let quicker = all.iter().filter(|one| one.is_quicker() || is_seen(one));
+        let quicker = quicker.filter_map(|one| Some((one, one.ratio?)));
         let best = quicker.max_by(|one, other| one.1.value.total_cmp(&other.1.value));
         summary.extend(best.map(|(one, ratio)| {
             let ratio = estimated(Unit::Ratio, &ratio);

@@ -92,10 +92,8 @@ fn picture(
             label,
         }
     };
-    let mut curves: Vec<Curve> = lines.into_iter().map(curve).collect();
-    // The order of the lines at their end, the largest first.
-    let last = |curve: &Curve| curve.places.last().copied().flatten().map_or(0.0, |place| place.value);
-    curves.sort_by(|one, other| last(other).total_cmp(&last(one)));
+    // In the order of the subjects, so that each has one colour in all pictures.
+    let curves: Vec<Curve> = lines.into_iter().map(curve).collect();
     let range = if low > 0.0 && high / low > WIDE { Range::Ratio } else { Range::FromZero };
     let name = experiment.metrics[metric].name;
     let plane = Plane {
