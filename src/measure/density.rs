@@ -17,7 +17,7 @@ use crate::subject::burst::{self, Outcome};
 use crate::subject::helpers::{Helping, Working};
 use crate::subject::machine::Machine;
 use crate::subject::ramp::Furnish;
-use crate::subject::room::Kept;
+use crate::subject::room::{self, Kept};
 use crate::subject::{Container, ContainerRequest, Resident, RunContext, Subject};
 use crate::sys::accounting::{Client, Listener};
 use crate::sys::block_device::{self, Counters, Number};
@@ -66,9 +66,10 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let mut first = begun(burst::start(subject, &request, (1, 1), run)?)?;
     let process = first.started[0].container.first_process().ok();
     let behind = machine.behind(process, Path::new("/"));
-    let kept = Kept::of(subject, process, behind.as_ref().and_then(|behind| behind.upper.as_deref()));
+    let kept = Kept::of(subject, process);
     first.remove(1)?;
     machine.rest(run, CALM)?;
+    let kept = kept.below(behind.as_ref().and_then(|behind| behind.upper.as_deref()));
     let before = machine.room(subject, &kept, 0);
     let device = behind.as_ref().and_then(|behind| behind.device);
     let start = |count: usize| burst::start(subject, &request, (count, workers), run);
@@ -78,7 +79,7 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
         let mut outcome = begun(start(TRIED.min(count))?)?;
         let alive = outcome.started.len();
         let room = machine.room(subject, &kept, alive).since(&before, alive);
-        let more = predicted_more(resource, &room, alive, count)?;
+        let more = predicted_more(resource, &room, (alive, count), machine.is_scripted())?;
         predicted = Some(alive + more);
         outcome.extend(start(more + BEYOND)?);
         Ok(outcome)
@@ -140,8 +141,8 @@ fn until_filled(machine: &dyn Machine, run: &RunContext) -> Result<(), Abort> {
 fn predicted_more(
     resource: Resource,
     room: &[(Resource, [i64; 3])],
-    alive: usize,
-    most: usize,
+    (alive, most): (usize, usize),
+    is_scripted: bool,
 ) -> Result<usize, Failure> {
     let words = resource.words();
     let fits =
@@ -156,6 +157,11 @@ fn predicted_more(
         };
         return Err(Failure::new(FailureClass::Unsupported, reason));
     };
+    let numbers = room.iter().find(|(of, _)| *of == resource).map(|(_, [.., limit])| *limit);
+    if resource == Resource::Tasks && numbers.is_some() && numbers == room::tasks_of_all() && !is_scripted {
+        let reason = "nothing limits tasks but the machine's own number of them, which others need too";
+        return Err(Failure::environment(reason));
+    }
     let first = all.into_iter().min_by_key(|(fits, _)| *fits).filter(|(first, _)| *first < fits);
     if let Some((count, first)) = first {
         let reason = format!(
@@ -273,7 +279,8 @@ fn watched<T>(
     let waiting: BTreeSet<File> = waiters::waited().unwrap_or_default().into_keys().collect();
     let (ticks, disk_before, began, own) = (Ticks::now(), disk(), clock::now(), own_cpu());
     let (value, mut watched) = thread::scope(|scope| {
-        let looking = scope.spawn(|| looked(listener.ok(), &waiting, &done));
+        let daemons = daemons.unwrap_or_default();
+        let looking = scope.spawn(|| looked(listener.ok(), (&waiting, daemons), &done));
         let value = {
             let _until = Until(&done);
             work()
@@ -295,10 +302,21 @@ fn watched<T>(
     (value, watched)
 }
 
-/// Looks who waits for a lock until this is done. Any user may wait for any file, so only root's processes and dunnage's own count.
-fn looked(listener: Option<&Listener>, before: &BTreeSet<File>, done: &AtomicBool) -> Watched {
-    let own = raw::user_and_group().0 as u32;
-    let is_ours = |pid: i32| process::user_of(pid).is_some_and(|user| user == 0 || user == own);
+/// Looks who waits for a lock until this is done. Anyone may wait for any file, so of root's processes and dunnage's own those count that
+/// dunnage or a daemon has started, or that have come since: engines detach what watches over a container.
+fn looked(
+    listener: Option<&Listener>,
+    (before, daemons): (&BTreeSet<File>, &[i32]),
+    done: &AtomicBool,
+) -> Watched {
+    let (user, own) = (raw::user_and_group().0 as u32, std::process::id() as i32);
+    let there: BTreeSet<i32> = process::all().map(|one| one.pid).collect();
+    let is_ours = |pid: i32| {
+        let above = process::parents(pid);
+        let is_new = above.last().is_none_or(|top| !there.contains(top)) && !there.contains(&pid);
+        process::user_of(pid).is_some_and(|found| found == 0 || found == user)
+            && (is_new || above.iter().chain([&pid]).any(|one| *one == own || daemons.contains(one)))
+    };
     let mut watched = Watched::default();
     while !done.load(Ordering::Relaxed) {
         thread::sleep(LOOK);

@@ -1,9 +1,8 @@
 //! `nested`: an outer container in which an engine is started, and what it starts; with the same outside.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use dunnage_orders::work::{Execute, Executed};
 
@@ -14,8 +13,8 @@ use crate::experiment::nested::{INSIDE, SIBLING, names};
 use crate::image::Image;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment, Sample};
 use crate::probe::Task;
-use crate::resource::Held;
 use crate::resource::journal::Entry;
+use crate::resource::{Found as Removed, Held};
 use crate::subject::nested::{self, Way};
 use crate::subject::{Container, ContainerRequest, Entrypoint, RunContext, Subject};
 use crate::sys::process;
@@ -30,14 +29,23 @@ const ALLOWED: Nanos = Nanos::from_millis(30_000);
 const SEEN: Nanos = Nanos::from_millis(2_000);
 const LOOK: Nanos = Nanos::from_millis(20);
 
-/// Opens for writing what belongs to the host, without writing anything, and says what could be opened.
-const OPENS: &str = "( : >>/proc/sys/kernel/core_pattern ) 2>/dev/null && echo core_pattern\n\
-    mkdir -p /tmp/own && for kind in 'cgroup -o memory' cgroup2; do\n\
-    mount -t $kind none /tmp/own 2>/dev/null || continue\n\
+/// Opens for writing what belongs to the host, without writing anything, and says what could be opened. Mounts are the container's own; a
+/// hierarchy of version 1 is mounted only where there is one already.
+const OPENS: &str = "mkdir -p /tmp/own\n\
+    { ( : >>/proc/sys/kernel/core_pattern ) || { mount -t proc none /tmp/own && ( : >>/tmp/own/sys/kernel/core_pattern ); }; } 2>/dev/null && \
+    echo core_pattern\n\
+    umount /tmp/own 2>/dev/null\n\
+    while read name hierarchy rest; do [ $name = memory ] && [ $hierarchy != 0 ] && version=1; done </proc/cgroups\n\
+    [ \"$version\" = 1 ] && mount -t cgroup -o memory none /tmp/own 2>/dev/null && {\n\
     ( : >>/tmp/own/release_agent ) 2>/dev/null && echo release_agent\n\
-    umount /tmp/own; done\n\
+    umount /tmp/own; }\n\
     for disk in /dev/*; do [ -b $disk ] && ( : >>$disk ) 2>/dev/null && echo $disk && break; done\n\
     true";
+/// The end of what a daemon inside has said.
+const LAST_WORDS: &str = "tail -n 3 /tmp/daemon.log";
+/// Characters of a fact, and of a program's last words.
+const FACT: usize = 200;
+const WORDS: usize = 2000;
 
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
@@ -50,7 +58,8 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     sample.add(names::OUTER, outside(subject, way, run)?);
     sample.add(names::ASKED, way.asked(&own));
     sample.add(names::INSTEAD, way.instead.to_owned());
-    match Nest::begin(subject, (way, &own), run) {
+    let bound = Bound::make(subject, (way, &own), run)?;
+    match Nest::begin(subject, way, bound, run) {
         Ok(mut nest) => {
             if let Err(why) = nest.tried(&mut sample) {
                 refuse(&mut sample, why)?;
@@ -94,31 +103,23 @@ struct Nest<'a> {
     way: &'static Way,
     run: &'a RunContext,
     outer: Container<'a>,
-    image: String,
     /// Bound into it.
+    bound: Bound,
+}
+
+/// What is bound into an outer container, and how that is asked for.
+struct Bound {
+    request: ContainerRequest,
+    image: String,
     _held: (Held<PathBuf>, Held<PathBuf>),
 }
 
-/// An inner container that the engine outside keeps goes with this.
-struct Noted<'a>(&'a dyn Subject, &'a RunContext, String, Option<Entry>);
-
-impl Drop for Noted<'_> {
-    fn drop(&mut self) {
-        let Noted(subject, run, name, entry) = self;
-        if let Some(entry) = entry.take()
-            && subject.remove(name).is_ok()
-        {
-            run.cross_out(entry);
-        }
-    }
-}
-
-impl<'a> Nest<'a> {
-    fn begin(
-        subject: &'a dyn Subject,
+impl Bound {
+    fn make(
+        subject: &dyn Subject,
         (way, own): (&'static Way, &[String]),
-        run: &'a RunContext,
-    ) -> Result<Nest<'a>, Abort> {
+        run: &RunContext,
+    ) -> Result<Bound, Abort> {
         let bytes = fs::read(&run.place.executable)
             .or_environment(format_args!("cannot read `{}`", run.place.executable.display()))?;
         let image = Image::small(&bytes);
@@ -129,9 +130,44 @@ impl<'a> Nest<'a> {
             image.write_archive(&mut file, &|| !run.interrupts.pending())?;
             std::io::Write::flush(&mut file)
         };
-        write().or_environment(format_args!("cannot write `{}`", archive.display()))?;
+        match write() {
+            Err(_) if run.interrupts.asked() => return Err(Abort::Interrupted),
+            written => written.or_environment(format_args!("cannot write `{}`", archive.display()))?,
+        }
         let (request, files) = way.outer(&subject.about().spec, &archive, own, run)?;
-        let mut outer = Container::run(subject, &request, run).map_err(|abort| match abort {
+        Ok(Bound { request, image: image.reference, _held: (directory, files) })
+    }
+}
+
+/// An inner container that the engine outside keeps goes with this.
+struct Noted<'a> {
+    subject: &'a dyn Subject,
+    run: &'a RunContext,
+    name: String,
+    entry: Option<Entry>,
+    /// Whether its start has ended, so that it cannot appear any more.
+    is_over: bool,
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        let Some(entry) = self.entry.take() else { return };
+        match self.subject.remove(&self.name) {
+            Ok(Removed::Yes) => self.run.cross_out(entry),
+            Ok(Removed::No) if self.is_over => self.run.cross_out(entry),
+            _ => {}
+        }
+    }
+}
+
+impl<'a> Nest<'a> {
+    fn begin(
+        subject: &'a dyn Subject,
+        way: &'static Way,
+        bound: Bound,
+        run: &'a RunContext,
+    ) -> Result<Nest<'a>, Abort> {
+        let mut outer = Container::run(subject, &bound.request, run).map_err(|abort| match abort {
             // Its command is as long as what is bound into it.
             Abort::Failed(why) => {
                 Failure { reason: "the outer container does not start".to_owned(), ..why }.into()
@@ -139,7 +175,7 @@ impl<'a> Nest<'a> {
             abort => abort,
         })?;
         outer.ready()?;
-        let mut nest = Nest { subject, way, run, outer, image: image.reference, _held: (directory, files) };
+        let mut nest = Nest { subject, way, run, outer, bound };
         if nested::has_image(&subject.about().spec) {
             let engine = nest.script("the image has no engine", nested::ENGINE, ALLOWED)?;
             nest.way = way.with_engine_of(engine.output.trim());
@@ -149,15 +185,16 @@ impl<'a> Nest<'a> {
 
     /// Does this inside.
     fn execute(&mut self, step: &str, words: Vec<String>, allowed: Nanos) -> Result<Executed, Abort> {
-        let order = Execute { variables: self.way.variables(), words, allowed };
-        let done = self.outer.ask(order, allowed)?.done;
+        let spec = &self.subject.about().spec;
+        let (inherits, variables) = (self.way.inherits(spec), self.way.variables(spec));
+        let done = self.outer.ask(Execute { inherits, variables, words, allowed }, allowed)?.done;
+        if done.timed_out {
+            let reason = format!("{step} in {allowed}");
+            return Err(Failure::new(FailureClass::Timeout, reason).with_words(said(&done)).into());
+        }
         match done.code {
             Some(0) => Ok(done),
-            Some(_) => Err(Failure::new(FailureClass::Crash, step).with_words(said(&done)).into()),
-            None => {
-                let reason = format!("{step} in {allowed}");
-                Err(Failure::new(FailureClass::Timeout, reason).with_words(said(&done)).into())
-            }
+            _ => Err(Failure::new(FailureClass::Crash, step).with_words(said(&done)).into()),
         }
     }
 
@@ -167,14 +204,21 @@ impl<'a> Nest<'a> {
 
     /// Starts an engine and containers inside, and adds what is found out to the sample.
     fn tried(&mut self, sample: &mut Sample) -> Result<(), Abort> {
-        let first = self.outer.first_process()?;
+        let first = init_of(self.outer.first_process()?);
         let (capabilities, filter) = confinement(first)?;
         sample.add(names::CAPABILITIES, capabilities);
         sample.add(names::FILTER, filter);
-        let begun = self.script("the inner engine does not start", &self.way.begin(), READY)?;
+        let begun = match self.script("the inner engine does not start", &self.way.begin(), READY) {
+            Err(Abort::Failed(why)) if why.class == FailureClass::Timeout => {
+                let last = self.script("it has said nothing", LAST_WORDS, ALLOWED);
+                let last = last.map(|last| last.output).unwrap_or_default();
+                return Err(why.with_words(last.as_bytes()).into());
+            }
+            begun => begun?,
+        };
         sample.add(names::READY, begun.ended.since(begun.began).0);
         let opens = self.script("nothing can be opened", OPENS, ALLOWED)?;
-        sample.add(names::OPENS, opens.output.split_whitespace().collect::<Vec<_>>().join(", "));
+        sample.add(names::OPENS, fact(&opens.output.split_whitespace().collect::<Vec<_>>().join(", ")));
         if let Some(words) = self.way.load() {
             let loaded = self.execute("the inner engine loads no image", words, ALLOWED)?;
             sample.add(names::LOADED, loaded.ended.since(loaded.began).0);
@@ -186,13 +230,13 @@ impl<'a> Nest<'a> {
             took.push(nanos);
             last = Some(found);
         }
+        let driver = self.execute("the inner engine says nothing of itself", self.way.driver(), ALLOWED)?;
         if let Some(found) = last {
             sample.add(names::DEPTH, found.depth);
             sample.add(names::PLACE, found.place.to_owned());
             sample.add(names::CGROUP, found.cgroup.to_owned());
         }
-        let driver = self.execute("the inner engine says nothing of itself", self.way.driver(), ALLOWED)?;
-        sample.add(names::DRIVER, driver.output.trim().to_owned());
+        sample.add(names::DRIVER, fact(driver.output.trim()));
         sample.add(names::INNER, took);
         Ok(())
     }
@@ -201,10 +245,12 @@ impl<'a> Nest<'a> {
     fn started(&mut self, first: i32) -> Result<(i64, Found), Abort> {
         let name = self.run.next_name();
         let order = Entrypoint::Task(Task::Stay).words(None);
-        let words = self.way.start(&name, &self.image, &order, self.run);
+        let words = self.way.start(&name, &self.bound.image, &order, self.run);
         let entry = self.way.note(&self.subject.about().spec, &name, self.run)?;
-        let _noted = Noted(self.subject, self.run, name.clone(), entry);
+        let (subject, run) = (self.subject, self.run);
+        let mut noted = Noted { subject, run, name: name.clone(), entry, is_over: false };
         let done = self.execute("the inner start failed", words, ALLOWED)?;
+        noted.is_over = true;
         let found = self.found(&name, first)?;
         self.execute("the inner container is not removed", self.way.remove(&name), ALLOWED)?;
         Ok((done.ended.since(done.began).0, found))
@@ -214,7 +260,7 @@ impl<'a> Nest<'a> {
     fn found(&self, name: &str, first: i32) -> Result<Found, Abort> {
         let mut left = SEEN.0;
         loop {
-            if let Some(found) = Found::of(name, first) {
+            if let Some(found) = Found::of(name, first, self.run) {
                 return Ok(found);
             }
             if left <= 0 {
@@ -232,9 +278,29 @@ impl<'a> Nest<'a> {
     }
 }
 
-/// What a program said that failed: its standard error, or what there is.
+/// The end of what a program said that failed: its standard error, or what there is.
 fn said(done: &Executed) -> &[u8] {
-    if done.errors.trim().is_empty() { done.output.as_bytes() } else { done.errors.as_bytes() }
+    let all = if done.errors.trim().is_empty() { done.output.as_bytes() } else { done.errors.as_bytes() };
+    &all[all.len().saturating_sub(WORDS)..]
+}
+
+/// What a program inside said as a fact: one line that is not too long.
+fn fact(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(FACT).collect()
+}
+
+/// The numbers that a process has, from the outermost namespace to its own.
+fn ids(pid: i32) -> Vec<i32> {
+    let all = status(pid, "NSpid").unwrap_or_default();
+    all.split_whitespace().filter_map(|own| own.parse().ok()).collect()
+}
+
+/// The first process of the process id namespace in which this one is, as far as it is above it: an engine may put one before the
+/// program.
+fn init_of(pid: i32) -> i32 {
+    let all = process::parents(pid);
+    let is_init = |one: &i32| ids(*one).len() == ids(pid).len() && ids(*one).last() == Some(&1) && *one != 1;
+    if is_init(&pid) { pid } else { all.into_iter().find(is_init).unwrap_or(pid) }
 }
 
 /// A field of a process's status.
@@ -260,19 +326,26 @@ struct Found {
 
 impl Found {
     /// Of the process that has this name in its environment.
-    fn of(name: &str, outer: i32) -> Option<Found> {
+    fn of(name: &str, outer: i32, run: &RunContext) -> Option<Found> {
         let marked = format!("{}={name}", nested::NONCE);
         let is_marked = |pid: i32| {
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
             environment.split(|byte| *byte == 0).any(|own| own == marked.as_bytes())
         };
-        let ids = |pid: i32| Some(status(pid, "NSpid")?.split_whitespace().count() as i64);
-        // A runtime's own process may have it until the program is executed.
-        let innermost = process::all().filter(|one| is_marked(one.pid)).max_by_key(|one| ids(one.pid))?;
-        let depth = ids(innermost.pid)?;
-        let is_below = parents(innermost.pid).contains(&outer);
-        let place = if is_below && depth > 2 { INSIDE } else { SIBLING };
-        let [own, around] = [innermost.pid, outer].map(cgroup);
+        // Its program is the probe: a runtime's own process may have the name until that is executed.
+        let length = |path: &Path| fs::metadata(path).map(|facts| facts.len()).ok();
+        let is_probe =
+            |pid: i32| length(Path::new(&format!("/proc/{pid}/exe"))) == length(&run.place.executable);
+        let is_below = |pid: i32| process::parents(pid).contains(&outer);
+        // Outside, any user could have given a process the name.
+        let counts = |pid: i32| is_below(pid) || process::user_of(pid) == Some(0);
+        let marked =
+            process::all().map(|one| one.pid).filter(|pid| is_marked(*pid) && is_probe(*pid) && counts(*pid));
+        let innermost = marked.max_by_key(|pid| (is_below(*pid), ids(*pid).len()))?;
+        let depth = ids(innermost).len() as i64;
+        let is_inside = is_below(innermost) && depth > ids(outer).len() as i64;
+        let place = if is_inside { INSIDE } else { SIBLING };
+        let [own, around] = [innermost, outer].map(cgroup);
         let (own, around) = (own?, around?);
         let below = own.strip_prefix(&around);
         let cgroup = match below {
@@ -282,12 +355,6 @@ impl Found {
         };
         Some(Found { depth, place, cgroup })
     }
-}
-
-/// The processes from which one descends.
-fn parents(pid: i32) -> BTreeSet<i32> {
-    let above = |pid: &i32| status(*pid, "PPid")?.parse().ok().filter(|parent: &i32| *parent > 0);
-    std::iter::successors(above(&pid), above).collect()
 }
 
 /// Its cgroup: that of the memory controller, or of version 2.

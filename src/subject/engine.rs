@@ -86,7 +86,7 @@ impl Engine {
         if let Some(namespace) = userns(&self.about.spec) {
             add(&["--userns", namespace]);
         }
-        let has_own = joined.is_some() || entrypoint.options().iter().any(|word| word == "--network");
+        let has_own = joined.is_some() || entrypoint.options().iter().any(|word| word.starts_with("--net"));
         if let Some(network) = self.about.spec.get("net").filter(|_| !has_own) {
             add(&["--network", network]);
         }
@@ -339,8 +339,9 @@ fn offers(spec: &Spec, is_rootless: bool) -> Vec<Need> {
     };
     // As a user's, an engine can give no more than the user has.
     let nests = match spec.name.as_str() {
-        "docker" => &[Need::Nests, Need::NestsByDaemon][..],
-        "podman" if !is_rootless => &[Need::Nests, Need::NestsByUsers],
+        _ if is_rootless || raw::user_and_group().0 != 0 => &[][..],
+        "docker" => &[Need::Nests, Need::NestsByDaemon],
+        "podman" => &[Need::Nests, Need::NestsByUsers],
         _ => &[],
     };
     [&Need::CONTAINER[..], &[Need::Volumes, Need::Images], more, nests].concat()

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 
 pub use failures::explained;
 
-use super::{Access, ContainerRequest, Mount, Resident, RunContext, Spec, engine, resources};
+use super::{
+    Access, ContainerRequest, Mount, Resident, RunContext, Spec, docker, engine, on_path, resources,
+};
 use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::resource::Held;
@@ -120,7 +122,7 @@ static ALL: [Way; 15] = [
         ..PLAIN
     },
     Way {
-        name: "other-engine",
+        name: "daemonless-inside",
         inner: Inner::Podman,
         options: &[
             "--security-opt",
@@ -180,7 +182,7 @@ static ALL: [Way; 15] = [
         ..PLAIN
     },
     Way {
-        name: "other-engine",
+        name: "daemon-inside",
         outer: "podman",
         options: &[
             "--cap-add",
@@ -200,7 +202,18 @@ static ALL: [Way; 15] = [
 /// The user's own way: all that is special in it is the user's.
 const OWN: &str = "own";
 /// Ways that hand the host to what runs inside, so that only dunnage's image does.
-const OURS_ALONE: [&str; 4] = ["privileged", "privileged-own-socket", "almost-privileged", "socket"];
+const OURS_ALONE: [&str; 7] = [
+    "privileged",
+    "privileged-own-socket",
+    "almost-privileged",
+    "socket",
+    "relaxed",
+    "relaxed-network",
+    "daemon-inside",
+];
+/// Programs of the host that run inside, by the engine.
+const DAEMONS: [&str; 5] = ["dockerd", "docker", "containerd", "containerd-shim-runc-v2", "runc"];
+const DAEMONLESS: [&str; 3] = ["podman", "conmon", "crun"];
 
 /// The way of this name with this subject outside.
 ///
@@ -214,7 +227,25 @@ pub fn way(spec: &Spec, name: &str) -> Result<&'static Way, Failure> {
         )));
     }
     let found = ALL.iter().find(|way| way.name == name && way.outer == spec.name);
-    found.ok_or_else(|| unsupported(format!("`{spec}` has no way `{name}`")))
+    let found = found.ok_or_else(|| unsupported(format!("`{spec}` has no way `{name}`")))?;
+    let needed = match found.inner {
+        _ if has_image(spec) => &[][..],
+        Inner::Docker => &DAEMONS,
+        Inner::Socket => &["docker"],
+        Inner::Podman => &DAEMONLESS,
+    };
+    let fuse = (found.in_user_space && found.storage.is_none()).then_some("fuse-overlayfs");
+    let is_there = |name: &&str| {
+        on_path(name).is_some_and(|path| {
+            path.starts_with("/usr") || path.starts_with("/bin") || path.starts_with("/sbin")
+        })
+    };
+    match needed.iter().copied().chain(fuse).find(|name| !is_there(name)) {
+        Some(missing) => Err(Failure::environment(format!(
+            "`{missing}` is not in `/usr` of this host, whose programs run inside: install it, or choose an image with `image`"
+        ))),
+        None => Ok(found),
+    }
 }
 
 /// Whether the outer container runs an image of the user's, with an engine of its own.
@@ -262,9 +293,12 @@ const FILES: [(&str, &str); 8] = [
 const STORAGE: &str = "/etc/containers/storage.conf";
 
 /// Where the host's daemon listens.
-fn socket(spec: &Spec) -> PathBuf {
-    let host = spec.get("host").and_then(|host| host.strip_prefix("unix://"));
-    PathBuf::from(host.unwrap_or("/var/run/docker.sock"))
+fn socket(spec: &Spec) -> Result<PathBuf, Failure> {
+    let address = docker::address(spec.get("host"));
+    let path = address.strip_prefix("unix://").map(PathBuf::from);
+    path.ok_or_else(|| {
+        Failure::new(FailureClass::Unsupported, format!("`{address}` is no socket that can be bound in"))
+    })
 }
 
 impl Way {
@@ -297,7 +331,7 @@ impl Way {
         }
         mounts.push(mount(archive, ARCHIVE, Access::ReadOnly));
         if self.inner == Inner::Socket {
-            mounts.push(mount(&socket(spec), "/var/run/docker.sock", Access::ReadWrite));
+            mounts.push(mount(&socket(spec)?, "/var/run/docker.sock", Access::ReadWrite));
         }
         let options = self.options.iter().map(|word| (*word).to_owned()).chain(own.iter().cloned()).collect();
         let request =
@@ -332,10 +366,18 @@ impl Way {
             .join("; ")
     }
 
+    /// Whether everything inside has the variables that the outer container was made with, as where they are the user's.
+    pub fn inherits(&self, spec: &Spec) -> bool {
+        self.name == OWN || has_image(spec)
+    }
+
     /// The variables of everything inside.
-    pub fn variables(&self) -> Vec<String> {
-        let usual = ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"]
-            .map(str::to_owned);
+    pub fn variables(&self, spec: &Spec) -> Vec<String> {
+        if self.inherits(spec) {
+            let path = (!has_image(spec)).then(|| PATH.to_owned());
+            return path.into_iter().collect();
+        }
+        let usual = [PATH, "HOME=/root"].map(str::to_owned);
         let elsewhere = self.looks_elsewhere.then(|| "DOCKER_HOST=tcp://docker:2375".to_owned());
         let storage = self.storage.map(|driver| format!("STORAGE_DRIVER={driver}"));
         usual.into_iter().chain(elsewhere).chain(storage).collect()
@@ -352,7 +394,9 @@ impl Way {
         let cgroups = "mount -o remount,bind,rw /sys/fs/cgroup && for own in /sys/fs/cgroup/*/; do mount -o remount,bind,rw $own || exit; done";
         // It is ready when it answers at its own socket, wherever clients look for it.
         // The image that many use has a wrapper which moves processes out of the root of version 2's cgroups.
-        let daemon = "$(command -v dind) dockerd >/tmp/daemon.log 2>&1 & own=$!\n\
+        // Where a socket is bound in, clients talk to that daemon, and a second one would take its place.
+        let daemon = "[ -S /var/run/docker.sock ] && exit 0\n\
+             $(command -v dind) dockerd >/tmp/daemon.log 2>&1 & own=$!\n\
              until docker --host unix:///var/run/docker.sock info >/dev/null 2>&1; do\n\
              kill -0 $own 2>/dev/null || { grep -v level=info /tmp/daemon.log | tail -n 3 >&2; exit 1; }\n\
              sleep 0.1; done";
@@ -393,10 +437,10 @@ impl Way {
     pub fn start(&self, name: &str, image: &str, order: &[String], run: &RunContext) -> Vec<String> {
         // The other engine's own setup has the network of the outer container.
         let network = if self.inner == Inner::Podman { &[][..] } else { &["--network", "none"] };
-        let fixed = ["run", "--detach", "--name", name, "--env"];
+        let fixed = ["run", "--detach", "--pull=never", "--name", name, "--env"];
         let marked = format!("{NONCE}={name}");
         // One that the host's daemon keeps must be found there.
-        let labels = if self.inner == Inner::Socket { engine::labels(run).to_vec() } else { Vec::new() };
+        let labels = engine::labels(run);
         let own =
             labels.iter().map(String::as_str).chain(network.iter().copied()).chain(self.run.iter().copied());
         let words = std::iter::once(self.client()).chain(fixed).chain([&*marked]).chain(own);
@@ -408,7 +452,7 @@ impl Way {
     /// # Errors
     /// If the journal cannot be written.
     pub fn note(&self, spec: &Spec, name: &str, run: &RunContext) -> Result<Option<Entry>, Abort> {
-        let is_outside = self.inner == Inner::Socket;
+        let is_outside = self.inner == Inner::Socket || self.name == OWN;
         Ok(is_outside.then(|| run.note(resources::container(spec, name))).transpose()?)
     }
 
@@ -425,6 +469,8 @@ impl Way {
         [self.client(), "info", "--format", format].map(str::to_owned).to_vec()
     }
 }
+
+const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The variable that marks the innermost process.
 pub const NONCE: &str = "DUNNAGE_NONCE";

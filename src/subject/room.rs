@@ -36,14 +36,18 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Where those of a subject are of which one has this first process, and writes there.
-    pub fn of(subject: &dyn Subject, first: Option<i32>, upper: Option<&Path>) -> Kept {
+    /// Where those of a subject are of which one has this first process.
+    pub fn of(subject: &dyn Subject, first: Option<i32>) -> Kept {
         let daemons = subject.daemons().unwrap_or_default();
         let of_daemons = daemons.iter().flat_map(|pid| task_groups(*pid));
         let of_container = first.into_iter().flat_map(|pid| task_groups(pid).into_iter().skip(1));
-        // Its own layer goes with it.
-        let store = upper.and_then(|upper| upper.ancestors().skip(1).find(|one| one.is_dir()));
-        Kept { store: store.map(Path::to_owned), groups: of_daemons.chain(of_container).collect() }
+        Kept { store: None, groups: of_daemons.chain(of_container).collect() }
+    }
+
+    /// The same once that container has gone, and its own layer with it.
+    pub fn below(self, upper: Option<&Path>) -> Kept {
+        let store = upper.and_then(|upper| upper.ancestors().find(|one| one.is_dir()));
+        Kept { store: store.map(Path::to_owned), ..self }
     }
 }
 
@@ -98,11 +102,11 @@ impl Room {
         all.extend(tasks.min_by_key(lasts).map(|numbers| (Resource::Tasks, numbers)));
         let files = ending_first(&before.descriptors, &self.descriptors);
         all.extend(files.map(|numbers| (Resource::Files, numbers)));
-        // The bridge that grew with the containers is theirs.
+        // The bridge that grew with the containers is theirs, and not one that grew more.
         let grown =
             |(name, ports): &(&String, &i64)| **ports - before.bridges.get(*name).copied().unwrap_or(0);
         let own =
-            self.bridges.iter().max_by_key(grown).filter(|own| grown(own) >= (containers as i64).max(1));
+            self.bridges.iter().filter(|own| grown(own) >= (containers as i64).max(1)).min_by_key(grown);
         if let Some((bridge, ports)) = own {
             let earlier = ports - grown(&(bridge, ports));
             all.push((Resource::Ports, [earlier, *ports, PORTS]));
@@ -116,7 +120,7 @@ impl Room {
     /// Threads of the whole machine. Of processes that were there before only those of daemons may be for containers: threads of
     /// the kernel and of others come and go.
     fn tasks(&self, before: &Room) -> Option<[i64; 3]> {
-        let limit = number("/proc/sys/kernel/pid_max")?.min(number("/proc/sys/kernel/threads-max")?);
+        let limit = tasks_of_all()?;
         let more = |(key, threads): (&(i32, u64), &i64)| match before.threads.get(key) {
             Some(earlier) if self.daemons.contains(&key.0) => threads - earlier,
             Some(_) => 0,
@@ -126,6 +130,11 @@ impl Room {
         let others: i64 = before.threads.values().sum();
         (!self.threads.is_empty()).then_some([others, others + more, limit])
     }
+}
+
+/// How many tasks the machine can have.
+pub fn tasks_of_all() -> Option<i64> {
+    Some(number("/proc/sys/kernel/pid_max")?.min(number("/proc/sys/kernel/threads-max")?))
 }
 
 /// For how many times as much more as was used a resource lasts.
@@ -264,7 +273,8 @@ mod tests {
     fn the_bridge_of_the_containers_is_the_one_that_grew_with_them() {
         let room = |own: i64, other: i64| Room {
             counts: vec![Count { of: Resource::Keys, used: 100 + own, limit: 1000 }],
-            bridges: [("own".to_owned(), own), ("other".to_owned(), other)].into(),
+            bridges: [("own".to_owned(), own), ("other".to_owned(), other), ("more".to_owned(), 3 * own)]
+                .into(),
             threads: [((1, 5), 7), ((9, 6), 10 + own), ((100 + own as i32, 9), own)].into(),
             daemons: vec![9],
             descriptors: [(9, (20 + 2 * own, 1000)), (10, (own, 20_000))].into(),

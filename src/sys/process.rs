@@ -101,6 +101,12 @@ pub fn read(pid: i32) -> Option<Process> {
     without_executable(pid).map(complete)
 }
 
+/// The processes from which one descends, the nearest first, without the machine's first one.
+pub fn parents(pid: i32) -> Vec<i32> {
+    let above = |pid: &i32| without_executable(*pid).map(|own| own.parent).filter(|parent| *parent > 1);
+    std::iter::successors(above(&pid), above).collect()
+}
+
 fn complete(process: Process) -> Process {
     let executable = fs::read_link(format!("/proc/{}/exe", process.pid)).ok();
     Process { executable, ..process }

@@ -113,17 +113,20 @@ fn a_small_network_has_as_many_addresses_as_the_first_containers_foretell() {
     }
     let dunnage = Dunnage::new();
     let place = |name: &str| dunnage.state().with_file_name(name);
-    let (networks, bridge) = (place("networks"), format!("dns{}", std::process::id()));
+    let own = std::process::id();
+    let (networks, bridge, subnet) =
+        (place("networks"), format!("dns{own}"), format!("10.213.{}", own % 251));
     std::fs::create_dir(&networks).unwrap();
     let network = format!(
-        r#"{{"name":"small","id":"{}","driver":"bridge","network_interface":"{bridge}","created":"2024-01-01T00:00:00Z",
-            "subnets":[{{"subnet":"10.213.7.0/28","gateway":"10.213.7.1"}}],"ipam_options":{{"driver":"host-local"}}}}"#,
-        "5".repeat(64)
+        r#"{{"name":"small{own}","id":"{own:064x}","driver":"bridge","network_interface":"{bridge}","created":"2024-01-01T00:00:00Z",
+            "subnets":[{{"subnet":"{subnet}.0/28","gateway":"{subnet}.1"}}],"ipam_options":{{"driver":"host-local"}}}}"#
     );
-    std::fs::write(networks.join("small.json"), network).unwrap();
+    std::fs::write(networks.join(format!("small{own}.json")), network).unwrap();
     let known = place("containers.conf");
-    let configuration =
-        format!("[network]\ndefault_network = \"small\"\nnetwork_config_dir = \"{}\"\n", networks.display());
+    let configuration = format!(
+        "[network]\ndefault_network = \"small{own}\"\nnetwork_config_dir = \"{}\"\n",
+        networks.display()
+    );
     std::fs::write(&known, configuration).unwrap();
     let dunnage = dunnage.with("CONTAINERS_CONF", &known.display().to_string());
     let ran = dunnage
@@ -133,6 +136,8 @@ fn a_small_network_has_as_many_addresses_as_the_first_containers_foretell() {
     // Sixteen without the network's own, the bridge's and the one for all.
     assert_eq!(sample.counter(names::PREDICTED), Some(13), "{ran}");
     assert_eq!(sample.series(names::RETURNED).map(<[i64]>::len), Some(13), "{ran}");
+    // Where they are kept is known too.
+    assert!(sample.series(names::ROOM_INODES).is_some(), "{ran}");
     let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told.contains("13 containers ran, 13 were predicted by addresses; the next one: "), "{ran}");
     // In the engine's words.

@@ -77,7 +77,10 @@ fn what_ends_only_beyond_the_most_or_not_at_all_is_told() {
     assert!(ran.code != 0, "{ran}");
     assert!(ran.stderr.contains("how many bridge ports there are for it is not known here"), "{ran}");
     let ran = run("--set until=patience");
-    assert!(ran.code == 2 && ran.stderr.contains("a resource: memory, tasks, files"), "{ran}");
+    assert!(
+        ran.code == 2 && ran.stderr.contains("a resource that others do not need: memory, tasks, files"),
+        "{ran}"
+    );
     let ran = run("--set until=tasks --set containers=100");
     assert!(ran.code != 0 && ran.stderr.contains("more than the 100 that are tried"), "{ran}");
 }

@@ -108,7 +108,9 @@ pub struct Ready {
 /// Runs a program inside until it ends, with its words kept: for what a user would do in a shell there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Execute {
-    /// Its variables, each `NAME=VALUE`, and no others.
+    /// Whether it has the variables of its container.
+    pub inherits: bool,
+    /// Its own variables, each `NAME=VALUE`.
     pub variables: Vec<String>,
     /// Its words.
     pub words: Vec<String>,
@@ -124,8 +126,10 @@ pub struct Executed {
     pub began: Stamp,
     /// When its end was reported.
     pub ended: Stamp,
-    /// Its exit code; none if it was killed.
+    /// Its exit code; none if a signal ended it.
     pub code: Option<i32>,
+    /// Whether it was killed since it took too long.
+    pub timed_out: bool,
     /// The end of its standard output.
     pub output: String,
     /// The end of its standard error.

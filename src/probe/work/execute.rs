@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitStatus, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 
 use dunnage_orders::work::{Execute, Executed};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -26,19 +26,29 @@ pub fn work(order: &Execute) -> Result<Executed, Failure> {
     let copies = || Ok::<_, io::Error>((output.try_clone()?, errors.try_clone()?));
     let (out, err) = copies().or_environment("cannot copy a file")?;
     let mut command = Command::new(name);
-    command.args(arguments).stdin(Stdio::null()).stdout(out).stderr(err).process_group(0).env_clear();
+    command.args(arguments).stdin(Stdio::null()).stdout(out).stderr(err).process_group(0);
+    if !order.inherits {
+        command.env_clear();
+    }
     command.envs(order.variables.iter().map(|pair| pair.split_once('=').unwrap_or((pair, ""))));
     let began = Stamp(raw::monotonic());
     let mut child = command.spawn().or_environment(format_args!("cannot start `{name}` inside"))?;
     let pid = child.id() as i32;
-    let watched = pidfd::open(pid).is_ok_and(|own| process::await_end(&own, order.allowed));
+    let watched = pidfd::open(pid).map(|own| process::await_end(&own, order.allowed));
     let ended = Stamp(raw::monotonic());
-    if !watched {
+    if !matches!(watched, Ok(true)) {
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     }
-    let status: ExitStatus = child.wait().or_environment("cannot wait for a program")?;
-    let code = status.code().filter(|_| watched && status.signal().is_none());
-    Ok(Executed { began, ended, code, output: end_of(&mut output), errors: end_of(&mut errors) })
+    let status = child.wait().or_environment("cannot wait for a program")?;
+    let timed_out = !watched.or_environment("cannot watch a program")?;
+    Ok(Executed {
+        began,
+        ended,
+        code: status.code(),
+        timed_out,
+        output: end_of(&mut output),
+        errors: end_of(&mut errors),
+    })
 }
 
 /// The end of what was written.
@@ -60,7 +70,7 @@ mod tests {
     fn ran(script: &str, millis: i64) -> Executed {
         let words = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
         let variables = vec!["WORD=hello".to_owned()];
-        work(&Execute { variables, words, allowed: Nanos::from_millis(millis) }).unwrap()
+        work(&Execute { inherits: false, variables, words, allowed: Nanos::from_millis(millis) }).unwrap()
     }
 
     #[test]
@@ -75,6 +85,8 @@ mod tests {
     #[test]
     fn a_program_that_hangs_is_killed_with_its_children() {
         let hung = ran("sleep 600 & echo begun; wait", 300);
-        assert_eq!((hung.code, hung.output.as_str()), (None, "begun\n"));
+        assert_eq!((hung.code, hung.timed_out, hung.output.as_str()), (None, true, "begun\n"));
+        let killed = ran("kill -9 $$", 4000);
+        assert_eq!((killed.code, killed.timed_out), (None, false));
     }
 }

@@ -103,7 +103,7 @@ pub struct IssueFacts {
 }
 
 /// The rules that are applied while a file is read; all others check the run made of it.
-pub const IMPORT_RULES: [&str; 9] = [
+pub const IMPORT_RULES: [&str; 10] = [
     "not what its raw data give",
     "columns that are copies",
     "no time at all",
@@ -113,6 +113,7 @@ pub const IMPORT_RULES: [&str; 9] = [
     "memory of the whole machine",
     "memory by an unknown formula",
     "no line through these times",
+    "a sibling, not inside",
 ];
 
 /// Facts about the machine that stay the same during a run; if one changes, it is another run.

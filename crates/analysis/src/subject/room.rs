@@ -69,6 +69,14 @@ impl Resource {
         Resource::ALL.into_iter().find(|one| one.key() == key)
     }
 
+    /// Whether it is the whole machine's, so that others would be left without any.
+    pub fn is_everyones(self) -> bool {
+        matches!(
+            self,
+            Resource::Disk | Resource::Inodes | Resource::Keys | Resource::Mounts | Resource::Cgroups
+        )
+    }
+
     /// In words.
     pub fn words(self) -> &'static str {
         match self {

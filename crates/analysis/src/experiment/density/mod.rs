@@ -274,8 +274,10 @@ static GUARDED: [SettingKey; 11] = {
             .meaning("how many are started: 50 in a series, 16 if several are made at once, or as many as that"),
         SettingKey::of("until", &[])
             .or(|value| {
-                let all = Resource::ALL.map(Resource::key).join(", ");
-                fits(Resource::named(value).is_some(), &format!("a resource: {all}"))
+                let all = Resource::ALL.into_iter().filter(|one| !one.is_everyones());
+                let is_one = all.clone().any(|one| one.key() == value);
+                let all: Vec<&str> = all.map(Resource::key).collect();
+                fits(is_one, &format!("a resource that others do not need: {}", all.join(", ")))
             })
             .meaning(
                 "start containers until there is no more of this: how many fit is predicted from the first ten, and what happens then is shown",

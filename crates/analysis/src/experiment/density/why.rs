@@ -53,7 +53,7 @@ fn ratio(own: &Of<'_>, cell: usize, most: usize) -> Option<Estimate> {
 
 /// What starts wait for, if they come near another limit once it is left out.
 pub fn freed(own: &Of<'_>) -> Option<String> {
-    let reaches = |one: &Without| matches!(one.cause, Some(Cause::Cpus | Cause::Disk | Cause::Alone));
+    let reaches = |one: &Without| matches!(one.cause, Some(Cause::Cpus | Cause::Disk));
     let those: Vec<String> = tried(own)
         .into_iter()
         .filter(|one| one.is_quicker() && reaches(one))

@@ -79,7 +79,8 @@ static KEYS: [SettingKey; 1] = [SettingKey::of(
         "fuse-own-proc",
         "copies",
         "copies-own-proc",
-        "other-engine",
+        "daemonless-inside",
+        "daemon-inside",
     ],
 )
 .or(|value| fits(value == OWN, "a way that `dunnage list experiments` names, or `own`, which is yours"))
@@ -113,14 +114,13 @@ pub static NESTED: Experiment = Experiment {
         ("way", "fuse-own-proc", Need::NestsByUsers),
         ("way", "copies", Need::NestsByUsers),
         ("way", "copies-own-proc", Need::NestsByUsers),
+        ("way", "daemonless-inside", Need::NestsByDaemon),
+        ("way", "daemon-inside", Need::NestsByUsers),
     ],
     event: Event::Once("start inside"),
     scope: Scope::Engines,
     compares: Compared::OneKey,
-    modest: &[(
-        "way",
-        &["relaxed", "relaxed-network", "fuse", "fuse-own-proc", "copies", "copies-own-proc", "other-engine"],
-    )],
+    modest: &[("way", &["fuse", "fuse-own-proc", "copies", "copies-own-proc", "daemonless-inside"])],
     keeps_samples: true,
     twins: |_, _| false,
     cost: |_, launch| Nanos(AROUND + launch.0 * STARTED),

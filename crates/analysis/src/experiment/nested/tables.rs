@@ -23,6 +23,8 @@ const FAR: [(u32, &str); 12] = [
     (38, "PERFMON"),
     (39, "BPF"),
 ];
+/// Those with which the host is at hand: files by their handles, modules of the kernel, raw memory and ports.
+const REACH: u64 = 1 << 2 | 1 << 16 | 1 << 17;
 /// With more of them than this, only their number is said.
 const LISTED: usize = 3;
 
@@ -46,10 +48,17 @@ impl Row<'_> {
         self.view.cell(self.cell).setting.get("way").unwrap_or_default()
     }
 
+    /// In how many rounds there is such a fact.
+    fn rounds(&self, name: Fact) -> usize {
+        self.view.run.facts(self.cell, name).flatten().count()
+    }
+
     /// Whether it works, in a word or two.
     fn works(&self) -> String {
+        let (worked, refused) = (self.rounds(PLACE), self.rounds(REFUSED));
         match (self.fact(REFUSED), self.fact(PLACE)) {
-            (Some(why), _) => format!("no: {}", why.split_once(':').map_or(why, |(class, _)| class)),
+            (Some(_), Some(_)) => format!("in {worked} of {}", worked + refused),
+            (Some(why), None) => format!("no: {}", why.split_once(':').map_or(why, |(class, _)| class)),
             (None, Some(SIBLING)) => "a sibling".to_owned(),
             (None, Some(_)) => "yes".to_owned(),
             (None, None) => "not known".to_owned(),
@@ -66,13 +75,19 @@ impl Row<'_> {
     /// Whether it works, and root inside could not be shown to reach the host.
     fn keeps(&self) -> bool {
         let opens = self.fact(OPENS).unwrap_or_default();
-        self.fact(PLACE).is_some_and(|place| place != SIBLING) && opens.is_empty()
+        let reaches = self.held() & REACH != 0;
+        self.fact(PLACE).is_some_and(|place| place != SIBLING) && opens.is_empty() && !reaches
+    }
+
+    /// Its capabilities.
+    fn held(&self) -> u64 {
+        self.fact(CAPABILITIES).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0)
     }
 
     /// What root inside can do beyond its container.
     fn gives(&self) -> Option<String> {
         self.fact(CAPABILITIES)?;
-        let held = self.fact(CAPABILITIES).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
+        let held = self.held();
         let far: Vec<&str> =
             FAR.iter().filter(|(bit, _)| held & 1 << bit != 0).map(|(_, name)| *name).collect();
         let capabilities = match far.len() {
