@@ -260,14 +260,21 @@ fn starts(subjects: &[Of<'_>]) -> ExperimentTable {
     let failed: Vec<String> = subjects.iter().flat_map(Of::failed).collect();
     ExperimentTable {
         rows: subjects.iter().map(row).collect(),
-        notes: vec![
-            "first to last: one detached start of a series, from the command until it has returned; each one more: what a container that \
-             runs adds to the next start; a shape is named only if it errs less in rounds that it was not fitted to"
-                .to_owned(),
-            "at once: starts a second; ceiling: what the CPUs, the flushes of the disk or the length of a start allow, or what is seen if that \
-             is below all of them"
-                .to_owned(),
-        ],
+        notes: [
+            series.map(|_| {
+                "first to last: one detached start of a series, from the command until it has returned; each one more: what a container that \
+                 runs adds to the next start; a shape is named only if it errs less in rounds that it was not fitted to"
+            }),
+            has_ceiling.then_some(
+                "at once: starts a second; ceiling: what the CPUs, the flushes of the disk or the length of a start allow, or what is seen if \
+                 that is below all of them",
+            ),
+            (!has_ceiling && !at_onces.is_empty()).then_some("at once: starts a second"),
+        ]
+        .into_iter()
+        .flatten()
+        .map(str::to_owned)
+        .collect(),
         decided: longer.clone(),
         summary: longer.into_iter().chain(idle).chain(failed).collect(),
         leads: true,
