@@ -10,7 +10,7 @@ use super::{Stamps, sample_of};
 use crate::experiment::Setting;
 use crate::experiment::command::line;
 use crate::experiment::nested::{INSIDE, SIBLING, names};
-use crate::image::Image;
+use crate::image::{EXECUTABLE, Image};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment, Sample};
 use crate::probe::Task;
 use crate::resource::journal::Entry;
@@ -334,8 +334,15 @@ impl Found {
         };
         // Its program is the probe: a runtime's own process may have the name until that is executed.
         let length = |path: &Path| fs::metadata(path).map(|facts| facts.len()).ok();
-        let is_probe =
-            |pid: i32| length(Path::new(&format!("/proc/{pid}/exe"))) == length(&run.place.executable);
+        let is_probe = |pid: i32| {
+            let running = PathBuf::from(format!("/proc/{pid}/exe"));
+            // A filesystem in user space shows its files only to those in its user namespace; the name is the kernel's.
+            let has_name = || {
+                fs::read_link(&running)
+                    .is_ok_and(|path| path.file_name() == Path::new(EXECUTABLE).file_name())
+            };
+            length(&running).map_or_else(has_name, |own| Some(own) == length(&run.place.executable))
+        };
         let is_below = |pid: i32| process::parents(pid).contains(&outer);
         // Outside, any user could have given a process the name.
         let counts = |pid: i32| is_below(pid) || process::user_of(pid) == Some(0);
