@@ -1,5 +1,7 @@
 //! `nested`: an outer container in which an engine is started, and what it starts; with the same outside.
 
+mod store;
+
 use std::fs;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -41,6 +43,10 @@ const OPENS: &str = "mkdir -p /tmp/own\n\
     umount /tmp/own; }\n\
     for disk in /dev/*; do [ -b $disk ] && ( : >>$disk ) 2>/dev/null && echo $disk && break; done\n\
     true";
+/// Counts device files, and those of disks.
+const DEVICES: &str = "all=0 disks=0\n\
+    for own in /dev/* /dev/*/*; do [ -c $own ] && all=$((all + 1)); [ -b $own ] && all=$((all + 1)) disks=$((disks + 1)); done\n\
+    echo $all $disks";
 /// The end of what a daemon inside has said.
 const LAST_WORDS: &str = "tail -n 3 /tmp/daemon.log";
 /// Characters of a fact, and of a program's last words.
@@ -190,7 +196,9 @@ impl<'a> Nest<'a> {
         let done = self.outer.ask(Execute { inherits, variables, words, allowed }, allowed)?.done;
         if done.timed_out {
             let reason = format!("{step} in {allowed}");
-            return Err(Failure::new(FailureClass::Timeout, reason).with_words(said(&done)).into());
+            let words = Some(said(&done)).filter(|words| !words.is_empty());
+            let words = words.unwrap_or_else(|| self.way.silence().unwrap_or_default().as_bytes());
+            return Err(Failure::new(FailureClass::Timeout, reason).with_words(words).into());
         }
         match done.code {
             Some(0) => Ok(done),
@@ -205,9 +213,7 @@ impl<'a> Nest<'a> {
     /// Starts an engine and containers inside, and adds what is found out to the sample.
     fn tried(&mut self, sample: &mut Sample) -> Result<(), Abort> {
         let first = init_of(self.outer.first_process()?);
-        let (capabilities, filter) = confinement(first)?;
-        sample.add(names::CAPABILITIES, capabilities);
-        sample.add(names::FILTER, filter);
+        confine(first, sample)?;
         let begun = match self.script("the inner engine does not start", &self.way.begin(), READY) {
             Err(Abort::Failed(why)) if why.class == FailureClass::Timeout => {
                 let last = self.script("it has said nothing", LAST_WORDS, ALLOWED);
@@ -219,14 +225,20 @@ impl<'a> Nest<'a> {
         sample.add(names::READY, begun.ended.since(begun.began).0);
         let opens = self.script("nothing can be opened", OPENS, ALLOWED)?;
         sample.add(names::OPENS, fact(&opens.output.split_whitespace().collect::<Vec<_>>().join(", ")));
+        let devices = self.script("devices cannot be listed", DEVICES, ALLOWED)?;
+        if let [all, disks] =
+            devices.output.split_whitespace().filter_map(|own| own.parse().ok()).collect::<Vec<i64>>()[..]
+        {
+            sample.extend([(names::DEVICES, all), (names::DISKS, disks)]);
+        }
         if let Some(words) = self.way.load() {
             let loaded = self.execute("the inner engine loads no image", words, ALLOWED)?;
             sample.add(names::LOADED, loaded.ended.since(loaded.began).0);
         }
         let mut took = Vec::new();
         let mut last = None;
-        for _ in 0..STARTS {
-            let (nanos, found) = self.started(first)?;
+        for start in 1..=STARTS {
+            let (nanos, found) = self.started(first, (start == STARTS).then_some(&mut *sample))?;
             took.push(nanos);
             last = Some(found);
         }
@@ -241,8 +253,8 @@ impl<'a> Nest<'a> {
         Ok(())
     }
 
-    /// How long a start inside takes, once it is proven that it is one.
-    fn started(&mut self, first: i32) -> Result<(i64, Found), Abort> {
+    /// How long a start inside takes, once it is proven that it is one; in the last one, files are written for the sample.
+    fn started(&mut self, first: i32, sample: Option<&mut Sample>) -> Result<(i64, Found), Abort> {
         let name = self.run.next_name();
         let order = Entrypoint::Task(Task::Stay).words(None);
         let words = self.way.start(&name, &self.bound.image, &order, self.run);
@@ -252,6 +264,12 @@ impl<'a> Nest<'a> {
         let done = self.execute("the inner start failed", words, ALLOWED)?;
         noted.is_over = true;
         let found = self.found(&name, first)?;
+        if let Some(sample) = sample {
+            match self.stores(&name, &found, sample) {
+                Err(Abort::Failed(why)) => sample.add(names::UNWRITTEN, fact(&why.in_short())),
+                done => done?,
+            }
+        }
         self.execute("the inner container is not removed", self.way.remove(&name), ALLOWED)?;
         Ok((done.ended.since(done.began).0, found))
     }
@@ -310,14 +328,31 @@ fn status(pid: i32, field: &str) -> Option<String> {
     Some(line.trim().to_owned())
 }
 
-/// Its effective capabilities as a hexadecimal number, and its seccomp mode.
-fn confinement(pid: i32) -> Result<(String, String), Failure> {
-    let read = || Some((status(pid, "CapEff")?, status(pid, "Seccomp")?));
-    read().ok_or_else(|| Failure::environment(format!("process {pid} has no status")))
+/// Adds its effective capabilities as a hexadecimal number, its seccomp mode, its AppArmor profile where the kernel has any, and how
+/// many paths of /proc are covered or read-only.
+fn confine(pid: i32, sample: &mut Sample) -> Result<(), Failure> {
+    let read = || {
+        Some((
+            status(pid, "CapEff")?,
+            status(pid, "Seccomp")?,
+            fs::read_to_string(format!("/proc/{pid}/mountinfo")).ok()?,
+        ))
+    };
+    let none = || Failure::environment(format!("process {pid} has no status"));
+    let (capabilities, filter, mounts) = read().ok_or_else(none)?;
+    sample.extend([(names::CAPABILITIES, capabilities), (names::FILTER, filter)]);
+    // Without such a module, there is no such file, or it cannot be read.
+    let profile = fs::read_to_string(format!("/proc/{pid}/attr/apparmor/current"));
+    sample.extend(profile.ok().map(|profile| (names::PROFILE, fact(profile.trim()))));
+    let masked =
+        mounts.lines().filter(|line| line.split(' ').nth(4).is_some_and(|place| place.starts_with("/proc/")));
+    sample.add(names::MASKED, masked.count() as i64);
+    Ok(())
 }
 
 /// Where an innermost process is.
 struct Found {
+    pid: i32,
     /// In how many namespaces it has a process id.
     depth: i64,
     place: &'static str,
@@ -360,7 +395,7 @@ impl Found {
             Some(rest) if rest.starts_with('/') || around == "/" => "below the outer's",
             _ => "not the outer's",
         };
-        Some(Found { depth, place, cgroup })
+        Some(Found { pid: innermost, depth, place, cgroup })
     }
 }
 

@@ -5,202 +5,23 @@
 //! not is a way of its own. Deliberately absent: what is measured.
 
 mod failures;
+mod ways;
 
 use std::path::{Path, PathBuf};
 
 pub use failures::explained;
+use ways::{ALL, OWN};
+pub use ways::{Inner, Way};
 
 use super::{
     Access, ContainerRequest, Mount, Resident, RunContext, Spec, docker, engine, on_path, resources,
 };
-use crate::image::fat;
+use crate::image::{EXECUTABLE, fat};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
+use crate::probe::PROBE;
 use crate::resource::Held;
 use crate::resource::journal::Entry;
 
-/// The engine inside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Inner {
-    /// A daemon and its client.
-    Docker,
-    /// The client alone, which talks to the daemon outside.
-    Socket,
-    /// An engine without a daemon, set up as `quay.io/podman/stable` is: everything but mounts and process ids is the host's.
-    Podman,
-}
-
-/// A way.
-#[derive(Debug)]
-pub struct Way {
-    /// Its name, as the experiment knows it.
-    pub name: &'static str,
-    /// The engine outside.
-    pub outer: &'static str,
-    /// The engine inside.
-    pub inner: Inner,
-    /// Options of the outer start.
-    options: &'static [&'static str],
-    /// Whether cgroups are made writable first.
-    remounts: bool,
-    /// Whether the client looks for a daemon elsewhere, as the entry point of `docker:dind` has every command but `dockerd` do.
-    looks_elsewhere: bool,
-    /// Whether storage is set up as in `quay.io/podman/stable`: an overlay in user space, without fsync.
-    in_user_space: bool,
-    /// The storage driver that the inner engine gets.
-    storage: Option<&'static str>,
-    /// Options of the inner start.
-    run: &'static [&'static str],
-    /// What can be used instead.
-    pub instead: &'static str,
-}
-
-const PLAIN: Way = Way {
-    name: "",
-    outer: "docker",
-    inner: Inner::Docker,
-    options: &[],
-    remounts: false,
-    looks_elsewhere: false,
-    in_user_space: false,
-    storage: None,
-    run: &[],
-    instead: "",
-};
-const RELAXED: [&str; 4] = ["--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined"];
-const SERVICE: &str = "a daemon of its own machine; for builds buildah or rootless BuildKit";
-const ROOTLESS: &str = "a rootless engine outside: then root inside is an ordinary user";
-
-/// All ways.
-static ALL: [Way; 15] = [
-    Way { name: "privileged", options: &["--privileged"], looks_elsewhere: true, instead: SERVICE, ..PLAIN },
-    Way {
-        name: "privileged-own-socket",
-        options: &["--privileged", "--volume", "/var/lib/docker"],
-        instead: SERVICE,
-        ..PLAIN
-    },
-    Way {
-        name: "almost-privileged",
-        options: &[
-            "--cap-add",
-            "ALL",
-            "--cap-drop",
-            "SYS_RESOURCE",
-            "--security-opt",
-            "seccomp=unconfined",
-            "--volume",
-            "/var/lib/docker",
-        ],
-        remounts: true,
-        instead: SERVICE,
-        ..PLAIN
-    },
-    Way { name: "socket", inner: Inner::Socket, instead: SERVICE, ..PLAIN },
-    Way {
-        name: "relaxed",
-        options: &[RELAXED[0], RELAXED[1], RELAXED[2], RELAXED[3], "--cap-add", "SYS_ADMIN"],
-        looks_elsewhere: true,
-        instead: SERVICE,
-        ..PLAIN
-    },
-    Way {
-        name: "relaxed-network",
-        options: &[
-            RELAXED[0],
-            RELAXED[1],
-            RELAXED[2],
-            RELAXED[3],
-            "--cap-add",
-            "SYS_ADMIN",
-            "--cap-add",
-            "NET_ADMIN",
-            "--volume",
-            "/var/lib/docker",
-        ],
-        remounts: true,
-        instead: SERVICE,
-        ..PLAIN
-    },
-    Way {
-        name: "daemonless-inside",
-        inner: Inner::Podman,
-        options: &[
-            "--security-opt",
-            "seccomp=/usr/share/containers/seccomp.json",
-            "--volume",
-            "/var/lib/containers",
-        ],
-        run: &["--volume", "/proc:/proc"],
-        instead: ROOTLESS,
-        ..PLAIN
-    },
-    Way {
-        name: "fuse",
-        outer: "podman",
-        inner: Inner::Podman,
-        in_user_space: true,
-        options: &["--device", "/dev/fuse", "--security-opt", "label=disable"],
-        instead: ROOTLESS,
-        ..PLAIN
-    },
-    Way {
-        name: "fuse-own-proc",
-        outer: "podman",
-        inner: Inner::Podman,
-        in_user_space: true,
-        options: &["--device", "/dev/fuse", "--security-opt", "label=disable"],
-        run: &["--volume", "/proc:/proc"],
-        instead: ROOTLESS,
-        ..PLAIN
-    },
-    Way {
-        name: "privileged",
-        outer: "podman",
-        inner: Inner::Podman,
-        in_user_space: true,
-        options: &["--privileged"],
-        instead: ROOTLESS,
-        ..PLAIN
-    },
-    Way {
-        name: "copies",
-        outer: "podman",
-        inner: Inner::Podman,
-        in_user_space: true,
-        storage: Some("vfs"),
-        instead: ROOTLESS,
-        ..PLAIN
-    },
-    Way {
-        name: "copies-own-proc",
-        outer: "podman",
-        inner: Inner::Podman,
-        in_user_space: true,
-        storage: Some("vfs"),
-        run: &["--volume", "/proc:/proc"],
-        instead: ROOTLESS,
-        ..PLAIN
-    },
-    Way {
-        name: "daemon-inside",
-        outer: "podman",
-        options: &[
-            "--cap-add",
-            "sys_admin,net_admin,mknod,net_raw,audit_write",
-            "--device",
-            "/dev/net/tun",
-            "--volume",
-            "/var/lib/docker",
-        ],
-        remounts: true,
-        instead: ROOTLESS,
-        ..PLAIN
-    },
-    Way { name: OWN, instead: ROOTLESS, ..PLAIN },
-    Way { name: OWN, outer: "podman", inner: Inner::Podman, instead: ROOTLESS, ..PLAIN },
-];
-/// The user's own way: all that is special in it is the user's.
-const OWN: &str = "own";
 /// Ways that hand the host to what runs inside, so that only dunnage's image does.
 const OURS_ALONE: [&str; 7] = [
     "privileged",
@@ -383,6 +204,17 @@ impl Way {
         usual.into_iter().chain(elsewhere).chain(storage).collect()
     }
 
+    /// What a client does that gets no answer, in words, where it looks for a daemon elsewhere.
+    pub fn silence(&self) -> Option<&'static str> {
+        self.looks_elsewhere.then_some("no answer from tcp://docker:2375")
+    }
+
+    /// Writes a file in an inner container that runs, or reads it, as an order for the probe says.
+    pub fn enter(&self, name: &str, order: &[String]) -> Vec<String> {
+        let words = [self.client(), "exec", name, EXECUTABLE, PROBE].map(str::to_owned);
+        words.into_iter().chain(order.iter().cloned()).collect()
+    }
+
     /// The inner client.
     fn client(&self) -> &'static str {
         if self.inner == Inner::Podman { "podman" } else { "docker" }
@@ -391,7 +223,8 @@ impl Way {
     /// What is done before anything can be started inside, as a script for a shell: directories that images have, cgroups, the daemon.
     pub fn begin(&self) -> String {
         let directories = "mkdir -p /tmp /var/tmp /run /var/lib /root && chmod 1777 /tmp /var/tmp && { [ -e /var/run ] || ln -s /run /var/run; }";
-        let cgroups = "mount -o remount,bind,rw /sys/fs/cgroup && for own in /sys/fs/cgroup/*/; do mount -o remount,bind,rw $own || exit; done";
+        // Version 1 has a mount for each controller below the first one.
+        let cgroups = "while read -r device place rest; do case $place in /sys/fs/cgroup*) mount -o remount,bind,rw $place || exit;; esac; done </proc/mounts";
         // It is ready when it answers at its own socket, wherever clients look for it.
         // The image that many use has a wrapper which moves processes out of the root of version 2's cgroups.
         // Where a socket is bound in, clients talk to that daemon, and a second one would take its place.
@@ -461,6 +294,11 @@ impl Way {
         let at_once = if self.inner == Inner::Podman { &["--time", "0"][..] } else { &[] };
         let words = [&[self.client(), "rm", "--force"], at_once, &[name]].concat();
         words.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Where the inner engine stores what it has, in the outer container.
+    pub fn store(&self) -> &'static str {
+        if self.inner == Inner::Podman { "/var/lib/containers" } else { "/var/lib/docker" }
     }
 
     /// Asks which storage driver the inner engine uses.

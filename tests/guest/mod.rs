@@ -4,6 +4,7 @@
 mod advise;
 mod harness;
 mod limits;
+mod long;
 mod memory;
 mod throttle;
 mod whole;

@@ -1,4 +1,4 @@
-//! Prepares what the tests' guest boots: a kernel, its modules and a shell, extracted from Debian packages.
+//! Prepares what the tests' guest boots: a kernel, its modules, a shell and what loads AppArmor's profiles, extracted from Debian packages.
 //!
 //! Nothing is installed, so this machine's boot loader, hooks and initramfs are not affected. The files are kept, so that only
 //! the first call downloads packages. Deliberately absent: booting (`tests/support/guest`), and the emulator, which is an
@@ -15,6 +15,9 @@ use crate::packages::apt_get;
 /// Debian's package that depends on the newest kernel.
 const KERNEL: &str = "linux-image-amd64";
 const BUSYBOX: &str = "busybox-static";
+const APPARMOR: &str = "apparmor";
+/// What is taken last, so that it is only there where everything is.
+const PARSER: &str = "apparmor_parser";
 /// The parts of the kernel package that a guest may need, as patterns for `tar`; of the drivers, only those of virtual devices.
 const WANTED: &[&str] = &[
     "*/boot/vmlinuz-*",
@@ -33,14 +36,16 @@ const WANTED: &[&str] = &[
 
 /// Extracts it if it is missing. A failure is only reported.
 pub fn ensure() {
-    if directory().is_dir() {
+    if directory().join(PARSER).is_file() {
         return;
     }
     // Missing or old package lists are noticed only when a download fails.
     let made = make().or_else(|_| apt_get(&["update"]).and_then(|()| make()));
     match made {
         Ok(kernel) => {
-            eprintln!("xtask: extracted {kernel} and {BUSYBOX} for the tests' guest; nothing was installed")
+            eprintln!(
+                "xtask: extracted {kernel}, {BUSYBOX} and {APPARMOR} for the tests' guest; nothing was installed"
+            )
         }
         Err(error) => eprintln!("xtask: warning: there is no guest for the tests: {error:#}"),
     }
@@ -59,6 +64,7 @@ fn make() -> Result<String> {
     fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
     let made = fill(&scratch, &kernel);
     if made.is_ok() {
+        let _ = fs::remove_dir_all(directory());
         fs::rename(scratch.join("guest"), directory()).context("cannot name the directory")?;
     }
     fs::remove_dir_all(&scratch).with_context(|| format!("cannot remove {}", scratch.display()))?;
@@ -78,10 +84,11 @@ fn depended_on(told: &str) -> Option<String> {
 }
 
 fn fill(scratch: &Path, kernel: &str) -> Result<()> {
-    run(Command::new("apt-get").args(["-qq", "download", kernel, BUSYBOX]).current_dir(scratch))?;
+    run(Command::new("apt-get").args(["-qq", "download", kernel, BUSYBOX, APPARMOR]).current_dir(scratch))?;
     let root = scratch.join("root");
     fs::create_dir(&root).context("cannot create a directory")?;
     extract(&package(scratch, "busybox-static_")?, &root, &["*/bin/busybox"])?;
+    extract(&package(scratch, &format!("{APPARMOR}_"))?, &root, &["*/sbin/apparmor_parser"])?;
     extract(&package(scratch, kernel)?, &root, WANTED)?;
 
     let guest = scratch.join("guest");
@@ -103,6 +110,7 @@ fn fill(scratch: &Path, kernel: &str) -> Result<()> {
     if !compressed.is_empty() {
         run(Command::new(guest.join("busybox")).arg("unxz").args(compressed))?;
     }
+    take(called("sbin/apparmor_parser"), PARSER)?;
     Ok(())
 }
 

@@ -9,6 +9,7 @@
 mod critest;
 mod foreign;
 pub(super) mod hyperfine;
+mod io;
 mod memory;
 mod nested;
 mod raw;
@@ -105,7 +106,9 @@ pub fn import(path: &Path, directory: &Path, tags: BTreeMap<String, String>) -> 
         _ => {
             let first = first_line(&head);
             let form = raw::Form::of(&first);
-            if form.is_none() && ![memory::COUNTED, scale::HEADER, nested::HEADER].contains(&&*first) {
+            if form.is_none()
+                && ![memory::COUNTED, scale::HEADER, nested::HEADER, io::HEADER].contains(&&*first)
+            {
                 return Err(unknown(path));
             }
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -114,6 +117,7 @@ pub fn import(path: &Path, directory: &Path, tags: BTreeMap<String, String>) -> 
             let read = match form {
                 None if first == scale::HEADER => scale::read(text),
                 None if first == nested::HEADER => nested::read(text),
+                None if first == io::HEADER => io::read(text),
                 Some(form) if !memory::is_one(text) => form.read(&name, text),
                 _ => memory::read(text),
             };
@@ -131,7 +135,7 @@ fn first_line(head: &[u8]) -> String {
 
 fn unknown(path: &Path) -> anyhow::Error {
     let text = format!(
-        "`{}` does not have a known format\n\nhint: `import` reads hyperfine's JSON (`--export-json`), critest's benchmark JSON (`--benchmarking-output-dir`), a table with the first line `runtime,metric,value`, `runtime,metric,count,value`, `runtime,count,time_seconds,memory_mb` or `runtime,approach,result,time_seconds,error_msg`, a list of stamps in nanoseconds (`START,END`) or of durations (`0m1.531s`), and the output of `dunnage report --format csv` with its first line",
+        "`{}` does not have a known format\n\nhint: `import` reads hyperfine's JSON (`--export-json`), critest's benchmark JSON (`--benchmarking-output-dir`), a table with the first line `runtime,metric,value`, `runtime,metric,count,value`, `runtime,count,time_seconds,memory_mb`, `runtime,mode,rep,mb_per_sec` or `runtime,approach,result,time_seconds,error_msg`, a list of stamps in nanoseconds (`START,END`) or of durations (`0m1.531s`), and the output of `dunnage report --format csv` with its first line",
         path.display()
     );
     Special::Usage(text).into()

@@ -3,7 +3,7 @@
 use crate::outcome::{Failure, FailureClass};
 
 /// What engines say when nesting fails: parts of the message, the kind of failure, and what helps.
-const KNOWN: [(&str, FailureClass, &str); 17] = [
+const KNOWN: [(&str, FailureClass, &str); 19] = [
     (
         "lookup docker",
         FailureClass::Environment,
@@ -76,6 +76,16 @@ const KNOWN: [(&str, FailureClass, &str); 17] = [
         "no user namespace can be made: seccomp or AppArmor blocks it, or user.max_user_namespaces is 0",
     ),
     (
+        "no space left on device",
+        FailureClass::Environment,
+        "the storage of the inner engine is full: a larger volume for it",
+    ),
+    (
+        "flags: 0x … permission denied",
+        FailureClass::Permission,
+        "the outer container's AppArmor profile denies mounts: --security-opt apparmor=unconfined",
+    ),
+    (
         "failed to mount overlay",
         FailureClass::Permission,
         "no overlay on an overlay: a volume for the inner engine's storage",
@@ -104,6 +114,10 @@ mod tests {
         let remedy = |words: &str| explained("the inner start failed", words).1.unwrap_or_default();
         assert!(remedy("dial tcp: lookup docker on 10.0.0.1:53: no such host").contains("unset DOCKER_HOST"));
         assert!(remedy("Error: crun: mount `proc` to `proc`: Operation not permitted").contains("masks"));
+        assert!(
+            remedy("mount /var/lib/containers/storage/overlay:/x, flags: 0x1000: permission denied")
+                .contains("AppArmor")
+        );
         assert!(remedy("mkdir /sys/fs/cgroup/cpuset/docker: read-only file system").contains("cgroups"));
         let (failure, remedy) = explained("the inner start failed", "no idea");
         assert_eq!((failure.class, remedy), (FailureClass::Crash, None));

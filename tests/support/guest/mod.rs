@@ -10,7 +10,7 @@
 //! console's last lines; no wait is unlimited. The shell prefers busybox' own commands: call another
 //! `setpriv` or `sleep` by its path.
 //!
-//! Deliberately absent: hardware acceleration, which most test machines do not have; a network; a disk.
+//! Deliberately absent: hardware acceleration, which most test machines do not have; a network.
 #![allow(dead_code, reason = "no test executable uses all of it")]
 
 mod contents;
@@ -35,6 +35,9 @@ const LAST_LINES: usize = 150;
 /// What a fault says that is not the script's, since dunnage never waits without a limit.
 const STOOD_STILL: &str = "the guest did not end within";
 
+/// The file of its disk.
+const DISK: &str = "disk";
+
 /// What `init.sh` says first on the console.
 const BEGAN: &str = "guest: init has begun";
 
@@ -43,6 +46,7 @@ pub struct Guest {
     qemu: PathBuf,
     modules: Vec<&'static str>,
     memory: u32,
+    disk: Option<u64>,
     contents: Archive,
 }
 
@@ -151,6 +155,7 @@ impl Guest {
             qemu: QEMU.into(),
             modules: vec!["overlay", "veth", "bridge"],
             memory: 1024,
+            disk: None,
             contents: Archive::default(),
         };
         guest.file(&busybox(), "/bin/busybox")
@@ -180,14 +185,32 @@ impl Guest {
         let found =
             std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| path.is_file());
         let found = found.unwrap_or_else(|| panic!("`{name}` is not on the search path"));
-        let libraries = contents::libraries(&found);
-        let all = libraries.iter().chain([&found]);
-        all.fold(self, |guest, path| guest.file(path, &path.to_string_lossy()))
+        self.program_at(&found, &found.to_string_lossy())
+    }
+
+    /// This program at this path in the guest, with its libraries.
+    pub fn program_at(self, from: &Path, to: &str) -> Guest {
+        let libraries = contents::libraries(from);
+        let guest = libraries.iter().fold(self, |guest, path| guest.file(path, &path.to_string_lossy()));
+        guest.file(from, to)
+    }
+
+    /// What loads AppArmor's profiles: where the kernel has it, engines need it.
+    pub fn with_apparmor(self) -> Guest {
+        self.program_at(&prepared("apparmor_parser"), "/usr/sbin/apparmor_parser")
+            .content("/etc/apparmor/parser.conf", b"")
     }
 
     /// With this many MiB of memory; 1024 by default, four fifths of which can hold files.
     pub fn memory(self, memory: u32) -> Guest {
         Guest { memory, ..self }
+    }
+
+    /// With an empty disk of so many bytes, `/dev/vda`, with ext4.
+    pub fn disk(self, bytes: u64) -> Guest {
+        let guest = Guest { disk: Some(bytes), ..self };
+        // The checksum is asked for by name, which no file of a module says.
+        ["virtio_pci", "virtio_blk", "crc32c_generic", "ext4"].into_iter().fold(guest, Guest::module)
     }
 
     /// Another emulator.
@@ -212,6 +235,9 @@ impl Guest {
     fn boot(&self, initramfs: &[u8], deadline: Duration) -> Result<Done, Fault> {
         let place = tempfile::tempdir().expect("a directory");
         fs::write(place.path().join("initramfs"), initramfs).expect("room for the initramfs");
+        if let Some(bytes) = self.disk {
+            make_disk(&place.path().join(DISK), bytes);
+        }
         let began = Instant::now();
         let silent = |what| Fault { what, console: String::new() };
         let mut emulator = Emulator::start(self.command(place.path()))
@@ -258,6 +284,10 @@ impl Guest {
         command.args(["-m", &self.memory.to_string()]);
         command.args(["-serial", "mon:stdio", "-serial", &result]);
         command.arg("-kernel").arg(kernel()).arg("-initrd").arg(place.join("initramfs"));
+        if self.disk.is_some() {
+            let disk = place.join(DISK);
+            command.args(["-drive", &format!("file={},format=raw,if=virtio,cache=unsafe", disk.display())]);
+        }
         // A panic ends the machine at once. Emulation pays for mitigations without any benefit. The kernel's
         // check of its timer panics if the emulator does not get its CPU.
         command.args(["-append", "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check"]);
@@ -265,6 +295,13 @@ impl Guest {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
         command
     }
+}
+
+/// A file with a filesystem in it.
+fn make_disk(path: &Path, bytes: u64) {
+    fs::File::create(path).and_then(|file| file.set_len(bytes)).expect("room for a disk");
+    let made = Command::new("mkfs.ext4").arg("-q").arg(path).status();
+    assert!(made.is_ok_and(|status| status.success()), "mkfs.ext4 {}", path.display());
 }
 
 /// The exit code and the output, if the archive with them is complete.

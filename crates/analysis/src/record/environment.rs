@@ -103,7 +103,7 @@ pub struct IssueFacts {
 }
 
 /// The rules that are applied while a file is read; all others check the run made of it.
-pub const IMPORT_RULES: [&str; 10] = [
+pub const IMPORT_RULES: [&str; 11] = [
     "not what its raw data give",
     "columns that are copies",
     "no time at all",
@@ -114,6 +114,7 @@ pub const IMPORT_RULES: [&str; 10] = [
     "memory by an unknown formula",
     "no line through these times",
     "a sibling, not inside",
+    "faster than the device",
 ];
 
 /// Facts about the machine that stay the same during a run; if one changes, it is another run.

@@ -11,21 +11,25 @@
 use super::command::line;
 use super::question::{Compared, Event, Experiment, Metric, Scope};
 use super::setting::{SettingKey, fits};
-use crate::names::names;
+use crate::names::{Counter, names};
 use crate::outcome::Sample;
 use crate::stats::{self, Margin};
 use crate::subject::Need;
 use crate::units::{Better, Nanos, Unit};
-use names::{INNER, LOADED, OUTER, READY};
+use names::{INNER, LOADED, OUTER, REACHED, READ, READ_OUTSIDE, READY, WROTE, WROTE_OUTSIDE};
 
 pub mod tables;
 
 names! {
     Series { INNER = "inner_starts", OUTER = "outer_starts", }
-    Counter { LOADED = "inner_image_loaded", READY = "inner_engine_ready", DEPTH = "nesting_depth", }
+    Counter { LOADED = "inner_image_loaded", READY = "inner_engine_ready", DEPTH = "nesting_depth",
+        WROTE = "inner_write_took", READ = "inner_read_took", WROTE_OUTSIDE = "outer_write_took", READ_OUTSIDE = "outer_read_took",
+        REACHED = "inner_write_device_bytes", MASKED = "outer_covered_paths", DEVICES = "outer_devices", DISKS = "outer_disks",
+    }
     Fact {
         REFUSED = "nesting_refused", REMEDY = "nesting_remedy", PLACE = "nesting_place", CGROUP = "nesting_cgroup",
-        DRIVER = "inner_storage_driver", CAPABILITIES = "outer_capabilities", FILTER = "outer_seccomp", OPENS = "outer_opens",
+        DRIVER = "inner_storage_driver", CAPABILITIES = "outer_capabilities", FILTER = "outer_seccomp", PROFILE = "outer_apparmor", UNWRITTEN = "inner_files_refused",
+        OPENS = "outer_opens",
         ASKED = "nesting_options", INSTEAD = "nesting_instead",
     }
 }
@@ -44,7 +48,24 @@ fn median(sample: &Sample, of: crate::names::Series) -> Option<f64> {
     Some(stats::Sample::new(sample.series(of)?.iter().map(|one| Nanos(*one).seconds()))?.median())
 }
 
-static METRICS: [Metric; 5] = [
+/// Bytes that are written, and read again, inside and outside.
+pub const STORED: u64 = 16 << 20;
+
+/// The share of what was written inside that the device wrote meanwhile.
+fn reached(sample: &Sample) -> Option<f64> {
+    Some(sample.counter(REACHED)? as f64 / STORED as f64)
+}
+
+fn quotient(sample: &Sample, one: Counter, other: Counter) -> Option<f64> {
+    let other = sample.counter(other).filter(|other| *other > 0)?;
+    Some(sample.counter(one)? as f64 / other as f64)
+}
+
+const fn times(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
+    Metric::by(name, derive).of(Unit::Ratio, Margin::fixed(0.05, 0.0)).with(Better::Less).context()
+}
+
+static METRICS: [Metric; 10] = [
     Metric::by("inner", |sample| median(sample, INNER)).of(Unit::Seconds, MARGIN).meaning(
         "a start inside: from one detached command until it has returned, without a network; the median of three",
     ),
@@ -52,15 +73,21 @@ static METRICS: [Metric; 5] = [
         .of(Unit::Seconds, MARGIN)
         .context()
         .meaning("the same by the outer engine, outside"),
-    Metric::by("times", |sample| Some(median(sample, INNER)? / median(sample, OUTER)?))
-        .of(Unit::Ratio, Margin::fixed(0.05, 0.0))
-        .with(Better::Less)
-        .context()
+    times("times", |sample| Some(median(sample, INNER)? / median(sample, OUTER)?))
         .meaning("how many times as long the start inside takes, in the same round"),
     Metric::nanos("ready", READY)
         .context()
         .meaning("from the first command inside until the inner engine answers, if it has a daemon"),
     Metric::nanos("loaded", LOADED).context().meaning("giving the inner engine an image of a few megabytes"),
+    Metric::nanos("write", WROTE).context().meaning("writing 16 MiB to a new file of the inner container's root, and syncing it"),
+    times("write_times", |sample| quotient(sample, WROTE, WROTE_OUTSIDE))
+        .meaning("how many times as long that takes as in the outer container's root, in the same round"),
+    Metric::by("reached", reached).of(Unit::Ratio, Margin::fixed(0.0, 0.0)).with(Better::Neither).context().meaning(
+        "of these bytes, the share that the device below wrote meanwhile; more than 1 with a journal or others' bytes, less if a sync does not reach it",
+    ),
+    Metric::nanos("read", READ).context().meaning("reading them again from the page cache"),
+    times("read_times", |sample| quotient(sample, READ, READ_OUTSIDE))
+        .meaning("how many times as long that takes as in the outer container, in the same round"),
 ];
 
 /// The user's own way.

@@ -1,8 +1,11 @@
 //! The table of `nested`: a row for each way, and a sentence for each.
 
-use super::names::{ASKED, CAPABILITIES, CGROUP, DRIVER, FILTER, INSTEAD, OPENS, PLACE, REFUSED, REMEDY};
+use super::names::{
+    ASKED, CAPABILITIES, CGROUP, DEVICES, DISKS, DRIVER, FILTER, INSTEAD, MASKED, OPENS, PLACE, PROFILE,
+    REFUSED, REMEDY, UNWRITTEN,
+};
 use super::{INSIDE, NAME, SIBLING};
-use crate::names::Fact;
+use crate::names::{Counter, Fact};
 use crate::stats::Estimate;
 use crate::units::Unit;
 use crate::verdict::View;
@@ -25,6 +28,8 @@ const FAR: [(u32, &str); 12] = [
 ];
 /// Those with which the host is at hand: files by their handles, modules of the kernel, raw memory and ports.
 const REACH: u64 = 1 << 2 | 1 << 16 | 1 << 17;
+/// A sync after which less of what was written has come to the device has not reached it.
+const SYNCED: f64 = 0.5;
 /// With more of them than this, only their number is said.
 const LISTED: usize = 3;
 
@@ -42,6 +47,11 @@ impl Row<'_> {
     fn of(&self, metric: &str) -> Option<Estimate> {
         let cell = &self.view.cells[self.cell];
         cell.metrics[self.view.metric_index(self.cell, metric)?].as_ref().map(|one| one.median)
+    }
+
+    fn counter(&self, name: Counter) -> Option<i64> {
+        let samples = &self.view.run.series[self.cell].samples;
+        samples.iter().flatten().rev().find_map(|sample| sample.counter(name))
     }
 
     fn way(&self) -> &str {
@@ -96,11 +106,18 @@ impl Row<'_> {
             _ => Some(far.join(", ")),
         };
         let filter = (self.fact(FILTER) == Some("0")).then(|| "no seccomp".to_owned());
+        // Where the kernel has none, nothing is said of it.
+        let profile = (self.fact(PROFILE) == Some("unconfined")).then(|| "no AppArmor".to_owned());
+        let covered = (self.counter(MASKED) == Some(0)).then(|| "all of /proc".to_owned());
+        let disks = self.counter(DISKS).filter(|disks| *disks > 0);
+        let devices = disks
+            .and_then(|disks| Some(format!("{} devices, {disks} of them disks", self.counter(DEVICES)?)));
         let daemon =
             (self.fact(PLACE) == Some(SIBLING)).then(|| "the host: its daemon obeys every order".to_owned());
         let opens = self.fact(OPENS).filter(|opens| !opens.is_empty());
         let opens = opens.map(|opens| format!("the host: opens {opens}"));
-        let all: Vec<String> = [daemon, opens, capabilities, filter].into_iter().flatten().collect();
+        let all: Vec<String> =
+            [daemon, opens, devices, covered, capabilities, filter, profile].into_iter().flatten().collect();
         Some(if all.is_empty() { "nothing that was tried".to_owned() } else { all.join("; ") })
     }
 }
@@ -115,11 +132,14 @@ fn told(label: &str, rows: &[Row<'_>]) -> String {
     if inside.is_empty() {
         return format!("{label}: no way that was tried works");
     }
+    let unsynced = names(&|row| row.of("reached").is_some_and(|share| share.value < SYNCED));
+    let unsynced = (!unsynced.is_empty())
+        .then(|| format!("; what is synced inside does not reach the disk with {unsynced}"));
     let kept = match names(&|row| row.keeps()) {
         none if none.is_empty() => "each of them gives the host away".to_owned(),
         those => format!("nothing of the host could be opened with {those}"),
     };
-    format!("{label}: containers run inside with {inside}; {kept}")
+    format!("{label}: containers run inside with {inside}; {kept}{}", unsynced.unwrap_or_default())
 }
 
 /// The tables.
@@ -197,5 +217,31 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
         ],
         ..ExperimentTable::new(NAME, "options", "what each way asks for".to_owned(), columns.to_vec())
     };
-    vec![ways, options]
+    let stored = |row: &Row<'_>| {
+        let why = row.fact(UNWRITTEN).unwrap_or("none");
+        let interval = |metric| row.of(metric).map_or(Item::Nothing(why.to_owned()), Item::Interval);
+        let values = ["write", "write_times", "reached", "read", "read_times"].map(interval);
+        head(row).into_iter().chain([text(row.fact(DRIVER))]).chain(values).collect()
+    };
+    let columns = vec![
+        Column::of_texts("outside"),
+        Column::of_texts("way"),
+        Column::of_texts("inner storage"),
+        Column::of_values("write inside", Unit::Seconds),
+        Column::of_values("× outside", Unit::Ratio),
+        Column::of_values("at the device", Unit::Ratio),
+        Column::of_values("read inside", Unit::Seconds),
+        Column::of_values("× outside", Unit::Ratio),
+    ];
+    let storage = ExperimentTable {
+        rows: rows.iter().filter(|row| row.fact(PLACE).is_some()).map(stored).collect(),
+        notes: vec![
+            "16 MiB, written and synced, and read again from the page cache, in the innermost and in the outer container; at the device: how much \
+             of it the device below wrote meanwhile (0: a sync inside does not reach it)"
+                .to_owned(),
+        ],
+        ..ExperimentTable::new(NAME, "storage", "what files cost inside".to_owned(), columns)
+    };
+    let storage = Some(storage).filter(|table| !table.rows.is_empty());
+    [Some(ways), storage, Some(options)].into_iter().flatten().collect()
 }

@@ -1,0 +1,69 @@
+//! A small write and a read of it, in the innermost container and in the outer one, and how much of it came to the device.
+
+use std::path::{Path, PathBuf};
+
+use dunnage_orders::Ask;
+use dunnage_orders::files::{Class, Files, How, Io, Moved, Read, Write};
+
+use super::{ALLOWED, Found, Nest};
+use crate::experiment::nested::{INSIDE, STORED, names};
+use crate::outcome::{Abort, Failure, FailureClass, Sample};
+use crate::probe::message;
+use crate::subject::{Entrypoint, Work};
+
+/// Bytes of a call.
+const BLOCK: u64 = 1 << 20;
+
+fn how(class: Class) -> How {
+    How { class, io: Io::Plain, block: BLOCK }
+}
+
+fn directory() -> PathBuf {
+    "/dunnage-files".into()
+}
+
+/// What is written and synced, and what is read from the page cache again.
+fn orders() -> (Write, Read) {
+    let write =
+        Write { path: directory(), files: Files { count: 1, bytes: STORED }, how: how(Class::Synced) };
+    (write, Read { path: directory(), count: 1, how: how(Class::Cached) })
+}
+
+impl Nest<'_> {
+    /// Adds what files cost, in the inner container of this name that runs, and outside. An inner container whose root cannot be
+    /// written has none.
+    pub(super) fn stores(&mut self, name: &str, found: &Found, sample: &mut Sample) -> Result<(), Abort> {
+        let (write, read) = orders();
+        let machine = self.subject.machine();
+        // What mounted the innermost root sees other paths than the host.
+        let behind = match found.place {
+            INSIDE => machine.behind(self.outer.first_process().ok(), Path::new(self.way.store())),
+            _ => machine.behind(Some(found.pid), Path::new("/")),
+        };
+        let device = behind.and_then(|behind| behind.device);
+        let written = self.outer.ask(write.clone(), ALLOWED)?.done;
+        let read_again = self.outer.ask(read.clone(), ALLOWED)?.done;
+        sample.extend([(names::WROTE_OUTSIDE, written.took.0), (names::READ_OUTSIDE, read_again.took.0)]);
+        // What is older than the write is not counted with it.
+        machine.settle_all();
+        let before = device.and_then(|own| machine.device(own));
+        let inside = self.entered(name, write)?;
+        let after = device.and_then(|own| machine.device(own));
+        let reached = after.zip(before).and_then(|(after, before)| after.since(before));
+        let read_inside = self.entered(name, read)?;
+        sample.extend([(names::WROTE, inside.took.0), (names::READ, read_inside.took.0)]);
+        sample.extend(reached.map(|reached| (names::REACHED, reached.bytes_written as i64)));
+        Ok(())
+    }
+
+    /// What the probe says that carried out an order in an inner container.
+    fn entered<O: Ask<Answer = Moved>>(&mut self, name: &str, order: O) -> Result<Moved, Abort> {
+        let work = Work::new(order, ALLOWED);
+        let words = self.way.enter(name, &Entrypoint::Work(&work).words(None));
+        let done = self.execute("the inner engine enters no container", words, ALLOWED)?;
+        let message = message::parse(done.output.as_bytes()).map_err(|why| {
+            Failure::new(FailureClass::WrongOutput, why.to_string()).with_words(done.output.as_bytes())
+        })?;
+        Ok(message.answer()?)
+    }
+}
