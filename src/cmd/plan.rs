@@ -13,7 +13,7 @@ use super::show;
 use crate::cli;
 use crate::document::{Block, Cell, Column, Document, Extent, Item, Look, Table, fitted, terminal};
 use crate::exit::{self, usage};
-use crate::plan::{Factor, MOST_PRECISE_ROUNDS, PILOT_ROUNDS, PRECISE_TIME, Plan, Relation, Rounds};
+use crate::plan::{Factor, MOST_PRECISE_ROUNDS, PILOT_ROUNDS, PRECISE_TIME, Plan, Relation, Role, Rounds};
 use crate::plan_file;
 use crate::record::{self, Present};
 use crate::report::text::{clean, confidence, in_brackets, in_shell, listed, percent};
@@ -104,18 +104,20 @@ fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], look
     if plan.verdicts_asked() == 0 {
         line("comparisons", "none: no verdicts".to_owned());
     }
-    for one in plan.verdicts.iter().filter(|one| one.asked > 0) {
-        let level = confidence(plan.alpha(one.experiment));
-        let each = if one.asked == 1 { "" } else { " each" };
+    for one in plan.verdicts.iter().filter(|one| one.all_asked() > 0) {
         let of = if plan.verdicts.len() > 1 { format!(" of {}", one.experiment) } else { String::new() };
-        let asked = counted(one.asked, "verdict");
+        let at = |count: usize, role: Role, what: &str| {
+            let level = confidence(plan.alpha_for(one.experiment, role));
+            let each = if count == 1 { "" } else { " each" };
+            (count > 0).then(|| format!("{}{of} at {level}{each}", counted(count, what)))
+        };
+        let first = at(one.first, Role::First, "question");
+        let others = at(one.asked, Role::Asked, if first.is_some() { "other verdict" } else { "verdict" });
+        let asked = listed([first, others].into_iter().flatten(), ", ");
         let own = plan.comparisons.iter().filter(|other| other.experiment == one.experiment);
         let settings = listed(distinct(own.filter_map(|one| controlled(&one.relation))), ", ");
         let settings = in_brackets(&settings).replacen('(', "(also ", 1);
-        line(
-            "comparisons",
-            format!("{asked}{of} at {level}{each}{settings}, plus {} of twins as controls", one.controls),
-        );
+        line("comparisons", format!("{asked}{settings}, plus {} of twins as controls", one.controls));
     }
     for one in &plan.predictions {
         line("predicted", one.to_string());

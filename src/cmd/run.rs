@@ -16,7 +16,6 @@ use crate::record::{self, Cause, Environment, Recorded, Series};
 use crate::report::text::{in_shell, listed, quoted};
 use crate::runner::Ending;
 use crate::session::{Leftovers, Session};
-use crate::stats::min_rounds;
 use crate::subject::by_cause;
 use crate::sys::clock;
 use crate::units::counted;
@@ -182,7 +181,7 @@ fn missing(recorded: &Recorded) -> String {
     let taken = |(cell, series): (&Cell, &Series)| {
         let finite = |values: &Vec<f64>| values.iter().filter(|value| value.is_finite()).count();
         let taken = series.values.iter().map(finite).max().unwrap_or(0);
-        (cell.subject, taken, plan.rounds_of(cell.experiment), min_rounds(plan.alpha(cell.experiment)))
+        (cell.subject, taken, plan.rounds_of(cell.experiment), plan.rounds_for_any(cell.experiment))
     };
     let cells: Vec<_> = plan.cells.iter().zip(series).map(taken).collect();
     let any_has_enough = cells.iter().any(|(_, taken, _, needed)| taken >= needed);

@@ -59,7 +59,7 @@ fn eleven_subjects_after_both_prestates_and_on_both_grounds_fit_a_screen() {
         "runtimes: crun is fastest (`returned`): 10.",
         "engines as installed: podman is fastest (`returned`): ",
         "engines, equalised: podman is fastest (`returned`): ",
-        "choosing crun instead of runc under docker",
+        "choosing youki instead of runc makes no difference that matters",
         "a launch adds less than 3.0 % to jobs longer than ",
         "kernel's share: crun 54.3 % [53.6, 55.1], ",
         "engines 4.54 % [4.47, 4.61] to 6.15 % [6.10, 6.30] (idle)",

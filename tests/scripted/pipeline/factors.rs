@@ -37,7 +37,7 @@ fn planted_effects_of_factors_are_found_and_told() {
     let factorial = run.plan.factorial.as_ref().expect("a factorial");
     assert_eq!(factorial.subjects, [0, 1, 2, 3, 4, 5, 6, 7]);
     let own = &run.plan.verdicts[0];
-    assert_eq!(own.asked + own.controls, run.plan.comparisons.len() * 3 + 7 * 3);
+    assert_eq!(own.all_asked() + own.controls, run.plan.comparisons.len() * 3 + 7 * 3);
     let analysis = verdict::analyse(&run);
     assert_eq!(analysis.factors.len(), 7 * 3);
     for (factors, planted) in [(0b001, 0.030), (0b010, 0.010), (0b100, 0.110), (0b110, 0.020)] {

@@ -1,5 +1,6 @@
 //! A run for a precision determines its rounds by a pilot, keeps the pilot separate, and reports the result.
 
+use dunnage::plan::Role;
 use dunnage::record;
 use dunnage::verdict;
 
@@ -105,8 +106,12 @@ fn a_run_ends_at_the_first_look_at_which_its_precision_is_reached() {
     }
     // Every interval has a third of the error that it would have without interim looks.
     let analysis = verdict::analyse(&run);
-    let level = 0.05 / (3 * run.plan.verdicts_of("start").expect("verdicts").asked) as f64;
+    let own = run.plan.verdicts_of("start").expect("verdicts");
     let asked = analysis.findings.iter().find(|one| one.about.subject == "b").expect("a comparison");
+    let level = match run.plan.role(asked.comparison, asked.cell, asked.metric) {
+        Role::First => 0.05 / (3 * own.first) as f64,
+        _ => 0.05 / (3 * own.asked) as f64,
+    };
     assert!((asked.difference.expect("an interval").alpha.get() / level - 1.0).abs() < 1e-9);
     assert!(analysis.precision.expect("an interval").share <= 0.05);
     assert!(analysis.warnings.iter().all(|one| one.kind != "unfinished"), "{:?}", analysis.warnings);

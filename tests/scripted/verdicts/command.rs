@@ -96,12 +96,12 @@ fn builds(more: impl Fn(usize) -> f64) -> Recorded {
     recorded(plan.clone(), values)
 }
 
-/// What a screen says about one difference rests on one interval, that of its verdict. With four rounds of twenty on the other
+/// What a screen says about one difference rests on one interval, that of its verdict. With five rounds of twenty on the other
 /// side, an interval at 95 % alone would exclude zero, and the one of the family does not.
 #[test]
 fn a_difference_has_one_interval_and_one_verdict_on_a_screen() {
     for (against, words, kind) in
-        [(4, "cannot be told apart", Kind::Undecided), (0, "slower than `old`", Kind::Slower)]
+        [(5, "cannot be told apart", Kind::Undecided), (0, "slower than `old`", Kind::Slower)]
     {
         let run = builds(|round| if round < against { -0.02 } else { 0.07 });
         let analysis = analyse(&run);

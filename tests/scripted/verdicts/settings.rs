@@ -2,7 +2,7 @@
 
 use dunnage::document::{Extent, Look, shown};
 use dunnage::outcome::{Failure, FailureClass};
-use dunnage::plan::{self, Entry, Layer, Plan, Request};
+use dunnage::plan::{self, Entry, Layer, Plan, Request, Role};
 use dunnage::record::{Cause, FailureRow, Recorded};
 use dunnage::report::Report;
 use dunnage::report::summary::{Sentence, Topic, sentences};
@@ -102,8 +102,8 @@ fn what_a_published_port_costs_compared_with_the_bridge_is_found_in_its_subject(
     let interval = difference.interval.unwrap();
     assert!(interval.low <= 190e-6 && 190e-6 <= interval.high, "{difference:?}");
     assert!((difference.value - 190e-6).abs() < 0.2e-6, "{difference:?}");
-    // At the level of the whole family, which has grown by two.
-    assert_eq!(difference.alpha, run.plan.alpha("net-latency"));
+    // At the level of what is asked first, which has grown by two.
+    assert_eq!(difference.alpha, run.plan.alpha_for("net-latency", Role::First));
     let [docker, podman] = &told(&run, Topic::Setting)[..] else {
         panic!("{:?}", told(&run, Topic::Setting))
     };
@@ -272,12 +272,14 @@ fn a_run_that_compared_no_settings_is_read_and_has_no_verdicts_on_them() {
     let comparisons = file["comparisons"].as_array_mut().unwrap();
     comparisons.retain(|one| one["relation"] != "one setting");
     // Two subjects in four places and five metrics.
-    assert_eq!(file["verdicts"][0]["asked"], 4 * 5 + 2 * 5);
+    assert_eq!(file["verdicts"][0]["asked"], 4 * 5 + 2 * 5 - 3);
+    assert_eq!(file["verdicts"][0]["first"], 3);
     let write = |file: &serde_json::Value| std::fs::write(&path, file.to_string()).unwrap();
     write(&file);
     let refused = dunnage.run("report DIR");
     assert!(refused.code == 1 && refused.stderr.contains("does not match its comparisons"), "{refused}");
-    file["verdicts"][0]["asked"] = (4 * 5).into();
+    file["verdicts"][0]["asked"] = (4 * 5 - 1).into();
+    file["verdicts"][0]["first"] = 1.into();
     write(&file);
     let shown = dunnage.run("report DIR");
     assert!(shown.code == 0 && !shown.stdout.contains("instead of root"), "{shown}");

@@ -20,7 +20,9 @@ pub use self::cells::{Cell, Entry, Ladder};
 pub use self::factors::{Factor, Factorial};
 pub use self::prediction::Prediction;
 pub use self::relation::{Comparison, Relation, Role};
-use crate::experiment::{self, Experiment, ExperimentName, Metric, MetricFacts, Setting, SettingKey, Weight};
+use crate::experiment::{
+    self, Compared, Experiment, ExperimentName, Metric, MetricFacts, Setting, SettingKey, Weight,
+};
 use crate::share;
 use crate::stats::{Alpha, Margin};
 pub use crate::subject::Layer;
@@ -34,10 +36,26 @@ pub struct Verdicts {
     /// The experiment's name.
     #[serde(deserialize_with = "experiment::read_name")]
     pub experiment: ExperimentName,
-    /// Verdicts asked for: comparisons, and effects of the factorial, × settings × decisive metrics.
+    /// Verdicts on the questions that are asked first ([`Plan::role`]); none in runs of older versions, where they are among the
+    /// others.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub first: usize,
+    /// All other verdicts asked for: comparisons, and effects of the factorial, × settings × decisive metrics.
     pub asked: usize,
     /// Controls: twins × settings × decisive metrics.
     pub controls: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_none(count: &usize) -> bool {
+    *count == 0
+}
+
+impl Verdicts {
+    /// All of them but the controls.
+    pub fn all_asked(&self) -> usize {
+        self.first + self.asked
+    }
 }
 
 /// What a run will do. `record::plan_file` describes its file.
@@ -205,7 +223,7 @@ pub fn make(request: Request) -> Plan {
     }
     plan.rounds = match request.rounds {
         Rounds::Fixed(rounds) => rounds,
-        Rounds::Fit(time) => plan.rounds_within(time, MOST_ROUNDS),
+        Rounds::Fit(time) => plan.sharpest(time, MOST_ROUNDS),
         Rounds::Precise(_) => plan.rounds_for_verdicts(),
     };
     plan
@@ -228,22 +246,29 @@ impl Plan {
     /// The number of verdicts of each experiment: each comparison gives one for every setting that it is about and
     /// in which its subject has a cell, and every decisive metric.
     pub fn count_verdicts(&self) -> Vec<Verdicts> {
-        let decisive =
-            |cell: &Cell| self.metrics(cell).iter().filter(|metric| metric.weight == Weight::Verdict).count();
-        let of = |one: &Comparison| {
-            self.cells.iter().filter(|cell| one.is_about(cell)).map(decisive).sum::<usize>()
+        let decisive = |one: &Comparison, cell: &Cell, role: Role| {
+            let metrics = self.metrics(cell).iter().enumerate();
+            let own = metrics.filter(|(at, metric)| {
+                metric.weight == Weight::Verdict && self.possible_role(one, cell, *at) == role
+            });
+            own.count()
         };
         let in_role = |experiment: &str, role: Role| {
             let own = self.comparisons.iter().filter(|one| one.experiment == experiment);
-            own.filter(|one| one.relation.role() == role).map(of).sum::<usize>()
+            let of = |one: &Comparison| {
+                let cells = self.cells.iter().filter(|cell| one.is_about(cell));
+                cells.map(|cell| decisive(one, cell, role)).sum::<usize>()
+            };
+            own.map(of).sum::<usize>()
         };
         let verdicts = |experiment: &'static str| Verdicts {
             experiment,
+            first: in_role(experiment, Role::First),
             asked: in_role(experiment, Role::Asked) + self.factorial_verdicts(experiment),
             controls: in_role(experiment, Role::Control),
         };
         let names = crate::distinct(self.cells.iter().map(|cell| cell.experiment));
-        names.into_iter().map(verdicts).filter(|one| one.asked + one.controls > 0).collect()
+        names.into_iter().map(verdicts).filter(|one| one.all_asked() + one.controls > 0).collect()
     }
 
     /// The verdicts of an experiment.
@@ -253,7 +278,7 @@ impl Plan {
 
     /// The number of verdicts asked for, over all experiments.
     pub fn verdicts_asked(&self) -> usize {
-        self.verdicts.iter().map(|one| one.asked).sum()
+        self.verdicts.iter().map(Verdicts::all_asked).sum()
     }
 
     /// The level of a single verdict of an experiment.
@@ -263,9 +288,50 @@ impl Plan {
 
     /// The level of a comparison of an experiment.
     pub fn alpha_for(&self, experiment: &str, role: Role) -> Alpha {
-        let own = self.verdicts_of(experiment);
-        let shared = own.map_or(0, |one| if role == Role::Control { one.controls } else { one.asked });
+        let shared = self.verdicts_of(experiment).map_or(0, |one| match role {
+            Role::First => one.first,
+            Role::Control => one.controls,
+            Role::Asked | Role::Described => one.asked,
+        });
         self.level(shared)
+    }
+
+    /// What a comparison is for, in the setting of a cell and a metric.
+    pub fn role(&self, comparison: usize, cell: usize, metric: usize) -> Role {
+        let (comparison, cell) = (&self.comparisons[comparison], &self.cells[cell]);
+        match self.possible_role(comparison, cell, metric) {
+            // In runs of older versions they are among the others.
+            Role::First if self.verdicts_of(cell.experiment).is_none_or(|own| own.first == 0) => Role::Asked,
+            role => role,
+        }
+    }
+
+    /// The same in a plan of this version. Asked first is what people ask: which of two that were chosen, by the first metric that
+    /// decides, in the first setting; and whether a setting differs from its control.
+    fn possible_role(&self, comparison: &Comparison, cell: &Cell, metric: usize) -> Role {
+        let role = comparison.relation.role();
+        let decisive = |metric: &Metric| metric.weight == Weight::Verdict;
+        let is_first_metric = self.metrics(cell).iter().position(decisive) == Some(metric);
+        let is_first_setting = || {
+            let first = self.cells.iter().find(|one| one.experiment == cell.experiment);
+            first.is_some_and(|one| one.setting == cell.setting)
+        };
+        let is_chosen = || {
+            let both = [comparison.subject, comparison.against];
+            both.into_iter().all(|one| self.is_original(one)) || cell.asks().compares == Compared::OneKey
+        };
+        let is_question = || match comparison.relation {
+            Relation::Choice | Relation::OneKey { .. } | Relation::KeyAndMore { .. } => {
+                is_first_setting() && is_chosen()
+            }
+            Relation::OneSetting { .. } => true,
+            Relation::Baseline
+            | Relation::Twin
+            | Relation::Step
+            | Relation::Predicted
+            | Relation::Several => false,
+        };
+        if role == Role::Asked && is_first_metric && is_question() { Role::First } else { role }
     }
 
     /// The smallest difference of an experiment's metric that matters: as fixed in the plan, otherwise the

@@ -123,7 +123,9 @@ impl Relation {
 /// What a comparison is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// One of the verdicts of its experiment.
+    /// A question that is asked first: these verdicts of an experiment are a family of their own.
+    First,
+    /// One of the other verdicts of its experiment.
     Asked,
     /// A check of the instrument, at a level that the controls of its experiment share.
     Control,

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Cell, Entry, Plan, Rounds, SPARE_ROUNDS, Verdicts};
+use super::{Cell, Entry, Plan, Role, Rounds, SPARE_ROUNDS, Verdicts};
 use crate::experiment;
-use crate::stats::{Alpha, Rng, min_rounds};
+use crate::stats::{Alpha, Rng, median_ranks, min_rounds};
 use crate::units::Nanos;
 
 /// An experiment that is in fewer rounds than the plan has.
@@ -23,6 +23,8 @@ const OVERHEAD: Nanos = Nanos(2_500_000);
 /// Rounds for an experiment without verdicts, next to one with: enough for the interval of a median to leave
 /// out the two values at either end.
 const BESIDE: usize = 12;
+/// The share of a time that may be added where intervals are narrower then: one in so many.
+const MORE: i64 = 10;
 
 /// The experiments with a limit on their rounds. What the user asks of a single experiment has priority.
 pub(super) fn quotas(plan: &Plan, asked: Rounds) -> Vec<Quota> {
@@ -33,7 +35,7 @@ pub(super) fn quotas(plan: &Plan, asked: Rounds) -> Vec<Quota> {
     let (own, others): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| keeps_samples(name));
     let (deciding, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|name| decides(name));
     let others = if deciding.is_empty() { Vec::new() } else { others };
-    let asked = |name: &str| plan.verdicts_of(name).filter(|one| one.asked > 0);
+    let asked = |name: &str| plan.verdicts_of(name).filter(|one| one.all_asked() > 0);
     // Without verdicts, what replicates within one sample is enough.
     let own = own.into_iter().map(|name| (name, asked(name).map_or(1, |one| plan.rounds_for(one))));
     let beside = others.into_iter().map(|name| (name, BESIDE));
@@ -139,6 +141,29 @@ impl Plan {
         fitting.clamp(self.rounds_for_verdicts(), most.max(self.rounds_for_verdicts()))
     }
 
+    /// About as many rounds as fit into this time, at which the intervals of what is asked first leave out a value more at either
+    /// end than with a round less: ranks are whole, so with a few rounds more an interval is wider before it is narrower.
+    pub(super) fn sharpest(&self, time: Nanos, most: usize) -> usize {
+        let rounds = self.rounds_within(time, most);
+        let asked = self.verdicts.iter().map(|one| one.first).max().filter(|asked| *asked > 0);
+        let rank = |rounds: usize| {
+            median_ranks(rounds, self.level(asked.unwrap_or(0))).map_or(0, |ranks| ranks.lower)
+        };
+        let is_step = |rounds: &usize| rank(*rounds) > rank(rounds.saturating_sub(1));
+        let fits = |rounds: &usize| {
+            *rounds <= most
+                && Plan { rounds: *rounds, ..self.clone() }.predicted().0 <= time.0 + time.0 / MORE
+        };
+        let least = self.rounds_for_verdicts().min(rounds);
+        let nearest = || {
+            (rounds..=most)
+                .take_while(|one| *one == rounds || fits(one))
+                .find(is_step)
+                .or_else(|| (least..rounds).rev().find(is_step))
+        };
+        asked.and_then(|_| nearest()).unwrap_or(rounds)
+    }
+
     /// The number of rounds that count for an experiment.
     pub fn rounds_of(&self, experiment: &str) -> usize {
         let quota = self.quotas.iter().find(|quota| quota.experiment == experiment);
@@ -188,13 +213,23 @@ impl Plan {
 
     /// The minimum number of rounds for these verdicts, with some to spare.
     fn rounds_for(&self, verdicts: &Verdicts) -> usize {
-        min_rounds(self.level(verdicts.asked.max(verdicts.controls))) + SPARE_ROUNDS
+        min_rounds(self.level(verdicts.first.max(verdicts.asked).max(verdicts.controls))) + SPARE_ROUNDS
+    }
+
+    /// The minimum number of rounds for any verdict of an experiment: on what is asked first, if it asks that.
+    pub fn rounds_for_any(&self, experiment: &str) -> usize {
+        let own = self.verdicts_of(experiment);
+        let role = own.map_or(Role::Asked, |own| match (own.first, own.asked) {
+            (1.., asked) if asked == 0 || own.first < asked => Role::First,
+            _ => Role::Asked,
+        });
+        min_rounds(self.alpha_for(experiment, role))
     }
 
     /// The experiments for which the planned rounds are too few for any verdict, each with the minimum.
     pub fn without_verdicts(&self) -> Vec<(&'static str, usize)> {
-        let asked = self.verdicts.iter().filter(|one| one.asked > 0);
-        let needed = asked.map(|one| (one.experiment, min_rounds(self.alpha(one.experiment))));
+        let asked = self.verdicts.iter().filter(|one| one.all_asked() > 0);
+        let needed = asked.map(|one| (one.experiment, self.rounds_for_any(one.experiment)));
         needed.filter(|(name, needed)| *needed > self.rounds_of(name)).collect()
     }
 }

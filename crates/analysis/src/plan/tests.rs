@@ -225,7 +225,22 @@ fn a_choice_of_one_thing_is_asked_and_of_several_described_on_demand() {
 fn every_verdict_counts_in_the_family_of_its_experiment_and_twins_in_one_of_their_own() {
     let alone = plan(Rounds::Fixed(3));
     let own = &alone.verdicts[0];
-    assert_eq!((own.asked + own.controls, own.controls), (alone.comparisons.len() * 2 * 3, 4 * 2 * 3));
+    assert_eq!((own.all_asked() + own.controls, own.controls), (alone.comparisons.len() * 2 * 3, 4 * 2 * 3));
+    // Docker with another runtime, and one engine as another, each by one metric in one setting.
+    assert_eq!(own.first, 2);
+    let compared: Vec<_> = alone.compared().collect();
+    let first = |(comparison, cell, _): &(usize, usize, usize)| {
+        (0..alone.metrics(&alone.cells[*cell]).len())
+            .any(|metric| alone.role(*comparison, *cell, metric) == Role::First)
+    };
+    let asked: Vec<_> = compared.iter().filter(|one| first(one)).collect();
+    assert_eq!(asked.len(), 2);
+    assert!(asked.iter().all(|(_, cell, _)| alone.cells[*cell].setting == alone.cells[0].setting));
+    // A plan of an older version has one family.
+    let verdicts =
+        alone.verdicts.iter().map(|own| Verdicts { first: 0, asked: own.all_asked(), ..own.clone() });
+    let older = Plan { verdicts: verdicts.collect(), ..alone.clone() };
+    assert!(compared.iter().all(|(comparison, cell, _)| older.role(*comparison, *cell, 0) != Role::First));
     let subjects = ladder().into_iter().map(|one| Entry { offers: Need::ALL.to_vec(), ..one }).collect();
     let experiments = vec!["start", "exec"];
     let both = make(Request { experiments, subjects, ..request(Rounds::Fixed(3)) });
@@ -270,7 +285,7 @@ fn settings_are_compared_with_their_controls_within_a_subject() {
         comparisons: both.comparisons.iter().filter(|one| !one.relation.is_of_settings()).cloned().collect(),
         ..both.clone()
     };
-    let asked = |plan: &Plan| plan.count_verdicts()[0].asked;
+    let asked = |plan: &Plan| plan.count_verdicts()[0].all_asked();
     // Each gives a verdict in every decisive metric.
     assert_eq!(asked(&both) - asked(&between_subjects), 2 * 5);
     assert_eq!(both.verdicts, both.count_verdicts());
@@ -303,8 +318,8 @@ fn a_quota_is_compared_with_none_and_no_subject_with_another() {
     let one_key = Relation::OneKey { key: "cpus".into() };
     assert!(plan.comparisons.iter().all(|one| [&one_key, &Relation::Twin].contains(&&one.relation)));
     let own = plan.verdicts_of("throttle").unwrap();
-    assert_eq!((own.asked, own.controls), (4 * 2, 2));
-    let needed = min_rounds(plan.alpha("throttle")) + SPARE_ROUNDS;
+    assert_eq!((own.first, own.asked, own.controls), (4 * 2, 0, 2));
+    let needed = min_rounds(plan.alpha_for("throttle", Role::First)) + SPARE_ROUNDS;
     assert_eq!((plan.rounds_of("throttle"), plan.warmups, plan.without_verdicts()), (needed, 0, Vec::new()));
     // One experiment alone is to keep to six minutes.
     assert!(plan.predicted() <= Nanos::from_millis(340_000), "{}", plan.predicted());
@@ -337,7 +352,11 @@ fn a_default_plan_of_many_subjects_asks_little_enough_to_be_decided() {
     ];
     let plan = make(Request { subjects, ..request(Rounds::Fit(Nanos(0))) });
     let own = &plan.verdicts[0];
-    assert_eq!((own.asked, own.controls, plan.rounds_for_verdicts()), (132, 24, 15));
+    assert_eq!((own.first, own.asked, own.controls, plan.rounds_for_verdicts()), (8, 124, 24, 15));
+    // What is asked first needs fewer rounds, and in as many leaves out what is farthest away.
+    let lowest =
+        |role| crate::stats::median_ranks(14, plan.alpha_for("start", role)).map(|ranks| ranks.lower);
+    assert_eq!([Role::First, Role::Asked].map(lowest), [Some(2), Some(1)]);
 }
 
 #[test]
@@ -389,7 +408,12 @@ fn rounds_fit_the_time_but_never_fall_below_what_verdicts_need() {
     let short = plan(Rounds::Fit(Nanos::from_millis(1000)));
     assert_eq!(short.rounds, short.rounds_for_verdicts());
     let long = plan(Rounds::Fit(Nanos::from_millis(10_000_000)));
-    assert_eq!(long.rounds, MOST_ROUNDS);
+    // One at which what is asked first has become narrower.
+    let rank = |rounds: usize| {
+        crate::stats::median_ranks(rounds, long.alpha_for("start", Role::First)).unwrap().lower
+    };
+    assert!(long.rounds <= MOST_ROUNDS && rank(long.rounds) == rank(MOST_ROUNDS), "{}", long.rounds);
+    assert!(rank(long.rounds) > rank(long.rounds - 1), "{}", long.rounds);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use anyhow::{Error, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{Factorial, Plan};
+use crate::plan::{Factorial, Plan, Verdicts};
 use crate::stats::Margin;
 use crate::units::Nanos;
 
@@ -84,11 +84,14 @@ pub fn read(file: &[u8]) -> Result<Plan> {
         bail!("the plan's factorial is not complete");
     }
     let verdicts = plan.count_verdicts();
-    let count: usize = verdicts.iter().map(|one| one.asked + one.controls).sum();
+    let count: usize = verdicts.iter().map(|one| one.all_asked() + one.controls).sum();
     if count > MOST_VERDICTS {
         bail!("the plan asks for {count} verdicts, more than dunnage can give");
     }
-    if verdicts != plan.verdicts {
+    // An older version has all in one family.
+    let as_one = |own: &Verdicts| Verdicts { first: 0, asked: own.all_asked(), ..own.clone() };
+    let is_older = || verdicts.iter().map(as_one).eq(plan.verdicts.iter().cloned());
+    if verdicts != plan.verdicts && !is_older() {
         bail!("the plan's number of verdicts does not match its comparisons");
     }
     Ok(plan)

@@ -11,6 +11,8 @@ use super::sample::Sample;
 
 /// The number of shuffles. The smallest possible probability is one in 5,000.
 const PERMUTATIONS: u32 = 4999;
+/// After so many shuffles that reach the observed statistic no more are needed: chance is common enough.
+const ENOUGH: u32 = 100;
 
 /// The values that followed one kind of predecessor.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +56,8 @@ impl<G> CarryOver<G> {
 ///
 /// The statistic is that of Kruskal and Wallis (JASA 47, 1952) up to a factor that is the same for all
 /// orders, and its distribution is that over random shuffles from `seed`. The observed order counts as one of
-/// them, so the probability is never zero (Phipson and Smyth 2010). Subtracting the median does not change
+/// them, so the probability is never zero (Phipson and Smyth 2010). Shuffling ends early where so many have reached it that the
+/// probability is not small (Besag and Clifford 1991), which keeps it valid. Subtracting the median does not change
 /// ranks, so it only affects the reported deviations.
 ///
 /// None if a value is not finite, or all have the same predecessor, so that there is nothing to compare.
@@ -76,18 +79,18 @@ pub fn carry_over<G: Ord + Clone>(observations: &[(G, f64)], seed: u64) -> Optio
     let mut ranks = doubled_ranks(sample.values());
     let n = ranks.len() as f64;
     // The doubled ranks of a group should sum to twice the mean of all ranks times the group's count.
-    let contributions = |ranks: &[f64]| -> Vec<f64> {
-        let mut sums = vec![0.0; counts.len()];
+    let contribute = |ranks: &[f64], to: &mut [f64]| -> f64 {
+        to.fill(0.0);
         for (&group, &rank) in group_of.iter().zip(ranks) {
-            sums[group] += rank;
+            to[group] += rank;
         }
-        sums.iter()
-            .zip(&counts)
-            .map(|(&sum, &count)| (sum - (n + 1.0) * count as f64).powi(2) / count as f64)
-            .collect()
+        for (sum, &count) in to.iter_mut().zip(&counts) {
+            *sum = (*sum - (n + 1.0) * count as f64).powi(2) / count as f64;
+        }
+        to.iter().sum()
     };
-    let observed = contributions(&ranks);
-    let total: f64 = observed.iter().sum();
+    let mut observed = vec![0.0; counts.len()];
+    let total = contribute(&ranks, &mut observed);
     let strongest = (0..observed.len())
         .reduce(|best, next| if observed[next] > observed[best] { next } else { best })
         .unwrap_or(0);
@@ -95,11 +98,17 @@ pub fn carry_over<G: Ord + Clone>(observations: &[(G, f64)], seed: u64) -> Optio
     let mut rng = Rng::new(seed);
     // Sums of the same numbers in another order can differ in the last digits and are still equal.
     let as_large = total * (1.0 - 1e-9);
-    let mut reached = 1u32;
-    for _ in 0..PERMUTATIONS {
+    let mut shuffled = vec![0.0; counts.len()];
+    let (mut reached, mut shuffles) = (0u32, 0u32);
+    while shuffles < PERMUTATIONS && reached < ENOUGH {
         rng.shuffle(&mut ranks);
-        reached += u32::from(contributions(&ranks).iter().sum::<f64>() >= as_large);
+        reached += u32::from(contribute(&ranks, &mut shuffled) >= as_large);
+        shuffles += 1;
     }
+    let p = match reached {
+        ENOUGH => f64::from(ENOUGH) / f64::from(shuffles),
+        _ => f64::from(reached + 1) / f64::from(PERMUTATIONS + 1),
+    };
 
     let median = sample.median();
     let groups = labels
@@ -111,7 +120,7 @@ pub fn carry_over<G: Ord + Clone>(observations: &[(G, f64)], seed: u64) -> Optio
             Some(Group { predecessor: label.clone(), count: counts[group], deviation })
         })
         .collect::<Option<Vec<_>>>()?;
-    Some(CarryOver { p: f64::from(reached) / f64::from(PERMUTATIONS + 1), groups, strongest })
+    Some(CarryOver { p, groups, strongest })
 }
 
 /// Twice the rank of each value, with ties sharing their mean, so that all are whole.
@@ -159,8 +168,8 @@ mod tests {
     fn the_probability_is_that_of_all_permutations() {
         let observations: Vec<_> = (0..6).map(|i| (i / 3, f64::from(i))).collect();
         let found = carry_over(&observations, 3).unwrap();
-        // Four standard deviations of the share in 5,000 shuffles.
-        assert!((found.p - 0.1).abs() < 4.0 * (0.1f64 * 0.9 / 5000.0).sqrt(), "{}", found.p);
+        // Four standard deviations of the shuffles until a hundred have reached it, which are negatively binomial.
+        assert!((found.p - 0.1).abs() < 4.0 * 0.1 * (0.9 / f64::from(ENOUGH)).sqrt(), "{}", found.p);
     }
 
     #[test]

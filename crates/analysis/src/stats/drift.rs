@@ -42,16 +42,20 @@ pub struct Drift {
 /// normal approximation with continuity correction; the slope is that of Theil (1950) and Sen
 /// (1968), the median slope over all pairs of rounds.
 ///
-/// None if fewer than five rounds have a value, or one of them is not finite.
-pub fn drift(series: &[Option<f64>]) -> Option<Drift> {
+/// None if fewer than five rounds have a value, one of them is not finite, or the probability is not below this level: the
+/// slope is found only where it is shown, since it takes longest.
+pub fn drift(series: &[Option<f64>], level: f64) -> Option<Drift> {
     let (rounds, values): (Vec<usize>, Vec<f64>) =
         series.iter().enumerate().filter_map(|(round, value)| value.map(|value| (round, value))).unzip();
     if values.len() < FEWEST_ROUNDS || !values.iter().all(|value| value.is_finite()) {
         return None;
     }
+    let p = mann_kendall(&values);
+    if p >= level {
+        return None;
+    }
     let slope = theil_sen(&rounds, &values);
     let total = slope * (rounds[rounds.len() - 1] - rounds[0]) as f64;
-    let p = mann_kendall(&values);
     let median = Sample::new(values)?.median();
     let relative = total / median.abs();
     Some(Drift {
@@ -140,9 +144,12 @@ mod tests {
     use crate::stats::Rng;
     use proptest::prelude::*;
 
+    /// Above all probabilities.
+    const ANY: f64 = 2.0;
+
     fn of(values: impl IntoIterator<Item = f64>) -> Drift {
         let series: Vec<_> = values.into_iter().map(Some).collect();
-        drift(&series).unwrap()
+        drift(&series, ANY).unwrap()
     }
 
     /// A planted slope with one wild value, which a least-squares line would follow.
@@ -178,16 +185,16 @@ mod tests {
         let mut series: Vec<_> = (0..30).map(|i| Some(f64::from(i))).collect();
         series[0] = None;
         series[10..20].fill(None);
-        let found = drift(&series).unwrap();
+        let found = drift(&series, ANY).unwrap();
         assert_eq!((found.rounds, found.slope, found.total), (19, 1.0, 28.0));
     }
 
     #[test]
     fn what_cannot_be_judged_has_no_drift() {
         let few = [Some(1.0), None, Some(2.0), Some(3.0), Some(4.0)];
-        assert_eq!(drift(&few), None);
+        assert_eq!(drift(&few, ANY), None);
         let bad = [Some(1.0), Some(2.0), Some(f64::NAN), Some(3.0), Some(4.0)];
-        assert_eq!(drift(&bad), None);
+        assert_eq!(drift(&bad, ANY), None);
     }
 
     #[test]

@@ -200,7 +200,7 @@ pub(super) fn findings(
         let tails = [cell, against].map(|cell| columns.tail(cell, metric));
         let apart = tails[0].zip(tails[1]).map(|(own, other)| tail::apart(&own, &other));
         let pairs = columns.pairs(against, cell, metric).filter(|_| apart.is_none());
-        let role = plan.comparisons[comparison].relation.role();
+        let role = plan.role(comparison, cell, metric);
         let alpha = plan.alpha_for(planned.experiment, role);
         let compared = pairs.as_ref().map(|pairs| stats::compare(pairs, margin, alpha));
         let is_context = definition.weight == Weight::Context || role == Role::Described;

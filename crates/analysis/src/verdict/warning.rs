@@ -208,8 +208,7 @@ fn of_values(
     let spread = spread_evenly(columns.get(cell, 0).len());
     let series: Vec<_> = spread.iter().map(|&round| columns.get(cell, 0)[round]).collect();
     let matters = run.plan.margin_of(planned.experiment, definition).at(sample.median());
-    if let Some(drift) = stats::drift(&series)
-        && drift.p < level
+    if let Some(drift) = stats::drift(&series, level)
         && drift.total.abs() > matters
         && let Some(share) = drift.relative
     {

@@ -87,13 +87,20 @@ fn own_rounds(report: &Report) -> String {
 
 /// The number of verdicts of each experiment, and their level.
 fn families(report: &Report) -> String {
-    let asked = report.experiments.iter().filter(|one| one.verdicts_in_family > 0).map(|one| {
-        let level = Alpha::new(one.verdict_level).map_or_else(String::new, confidence);
-        format!("{} of {} at {level}", counted(one.verdicts_in_family, "verdict"), one.name)
+    let asked = report.experiments.iter().flat_map(|one| {
+        let of = |count: usize, level: f64, what: &str| {
+            let level = Alpha::new(level).map_or_else(String::new, confidence);
+            (count > 0).then(|| format!("{} of {} at {level}", counted(count, what), one.name))
+        };
+        [
+            of(one.first_verdicts, one.first_level, "question"),
+            of(one.verdicts_in_family, one.verdict_level, "verdict"),
+        ]
     });
+    let asked = asked.flatten();
     match asked.collect::<Vec<_>>() {
         none if none.is_empty() => "no verdicts".to_owned(),
-        each => format!("{}, so that all of an experiment together hold at 95 %", each.join(", ")),
+        each => format!("{}, so that each of these families holds at 95 %", each.join(", ")),
     }
 }
 

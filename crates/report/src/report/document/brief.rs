@@ -480,8 +480,7 @@ fn few(mut items: Vec<Item>) -> Vec<Item> {
 
 /// Where the rest is.
 fn the_rest(report: &Report, look: &Look, left_out: usize) -> String {
-    let has_verdicts =
-        report.experiments.iter().any(|one| one.verdicts_in_family > 0 && one.too_few().is_none());
+    let has_verdicts = report.experiments.iter().any(|one| one.has_verdicts() && one.too_few().is_none());
     let level = if has_verdicts { "Intervals of differences hold together at 95 %. " } else { "" };
     let all = match left_out {
         _ if report.samples == 0 => "Machine, programs and failures".to_owned(),

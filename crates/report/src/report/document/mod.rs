@@ -144,7 +144,7 @@ fn nothing_measured(report: &Report) -> Option<Block> {
 /// What the verdict words mean in the first metric of an experiment.
 fn legend(experiment: &Experiment) -> String {
     let Some(metric) = experiment.metrics.first() else { return String::new() };
-    if experiment.verdicts_in_family == 0 {
+    if !experiment.has_verdicts() {
         return "Medians with their 95 % intervals.".into();
     }
     let (absolute, relative) = metric.margin;
@@ -154,7 +154,7 @@ fn legend(experiment: &Experiment) -> String {
          undecided: neither; in noise: slower or faster, but by no more than twins differ. Places follow from verdicts, \
          not from medians: 2= is a shared place, the difference is too small to matter; 3–4 is a range that this run \
          cannot resolve. Intervals of differences and multiples have the higher level of each verdict, so that all \
-         verdicts of the experiment together hold at 95 %.",
+         verdicts of a family together hold at 95 %: the questions asked first, and all others.",
         with_interval(metric.unit, absolute, None),
         percent(relative)
     )

@@ -123,11 +123,13 @@ fn one_experiment(run: &Recorded, analysis: &Analysis, name: &'static str) -> Op
     let settings = settings.into_iter().map(|setting| compared.setting(setting)).collect();
     let (comparisons, twins) = compared.told();
     let factors = super::factors::factors(&compared);
-    let family = run.plan.verdicts.iter().find(|own| own.experiment == name).map_or(0, |own| own.asked);
+    let family = run.plan.verdicts_of(name);
     Some(Experiment {
         name,
         question: about.question,
-        verdicts_in_family: family,
+        first_verdicts: family.map_or(0, |own| own.first),
+        first_level: run.plan.alpha_for(name, plan::Role::First).get(),
+        verdicts_in_family: family.map_or(0, |own| own.asked),
         verdict_level: run.plan.alpha(name).get(),
         rounds: Some(run.plan.rounds_of(name)).filter(|rounds| *rounds < run.plan.rounds),
         settings,

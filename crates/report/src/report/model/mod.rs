@@ -139,7 +139,11 @@ pub struct Experiment {
     pub name: &'static str,
     /// Its question.
     pub question: &'static str,
-    /// The number of verdicts that share its error of 5 %.
+    /// The number of questions that are asked first and share an error of 5 %.
+    pub first_verdicts: usize,
+    /// The error of each of them.
+    pub first_level: f64,
+    /// The number of all other verdicts, which share an error of 5 % too.
     pub verdicts_in_family: usize,
     /// The error of each of them.
     pub verdict_level: f64,
@@ -179,6 +183,11 @@ impl Experiment {
     pub fn speaks_for_itself(&self) -> bool {
         let is_of_layers = self.about.decides() && self.about.compares == Compared::Layers;
         !self.prices.is_empty() || (!is_of_layers && !self.experiment_tables.is_empty())
+    }
+
+    /// Whether anything is decided.
+    pub fn has_verdicts(&self) -> bool {
+        self.first_verdicts + self.verdicts_in_family > 0
     }
 
     /// If there are too few rounds for any verdict: the rounds it has, and the rounds it needs.
