@@ -49,6 +49,9 @@ pub enum Command {
         /// What to list [default: everything].
         #[arg(value_enum)]
         what: Option<Listed>,
+        /// Only the one of this name, with all there is to say of it; for metrics, those of this experiment.
+        #[arg(requires = "what")]
+        name: Option<String>,
         /// Output format: terminal, html, md or json.
         #[arg(long, default_value = "terminal")]
         format: String,

@@ -4,49 +4,96 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
+use dunnage_analysis::distinct;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::show::{self, Output, show};
 use crate::cli::Listed;
 use crate::document::{Block, Document, Findings, Item, Look, Section, Tone};
+use crate::exit::{self, Special};
 use crate::experiment::{self, Weight};
 use crate::plan_file::shipped;
 use crate::record::SubjectFacts;
+use crate::report::text::{meant, quoted};
+use crate::session;
 use crate::subject::{self, Place, Spec};
-use crate::{exit, session};
 
 /// Runs the verb.
-pub fn run(what: Option<Listed>, format: &str) -> Result<i32> {
+pub fn run(what: Option<Listed>, name: Option<&str>, format: &str) -> Result<i32> {
     show::known::<Lists>(format)?;
     let wanted = |one: &Listed| what.is_none() || what == Some(*one);
     let all = [Listed::Experiments, Listed::Metrics, Listed::Plans, Listed::Subjects].into_iter();
-    let lists = all.filter(wanted).map(list).collect::<Result<_>>()?;
-    show(&Lists(lists), format, Path::new("."), Output::default())?;
+    let mut lists = all.filter(wanted).map(list).collect::<Result<Vec<_>>>()?;
+    if let Some(name) = name {
+        only(&mut lists, name)?;
+    }
+    let is_short = what.is_none() || (what == Some(Listed::Experiments) && name.is_none());
+    show(&Lists { lists, is_short }, format, Path::new("."), Output::default())?;
     Ok(exit::FINE)
 }
 
-/// The requested lists by name, each entry as data for programs and as an item for people.
-struct Lists(Vec<(&'static str, Vec<(Value, Item)>)>);
+/// A list with its name, each entry as data for programs and as an item for people.
+type List = (&'static str, Vec<(Value, Item)>);
+
+/// Leaves what has this name, or belongs to an experiment of this name.
+fn only(lists: &mut [List], name: &str) -> Result<()> {
+    for (what, all) in lists {
+        let key = if *what == "metrics" { "experiment" } else { "name" };
+        let names = distinct(all.iter().filter_map(|(data, _)| data[key].as_str().map(str::to_owned)));
+        all.retain(|(data, _)| data[key] == name);
+        if all.is_empty() {
+            let meant = meant(name, names.iter().map(String::as_str));
+            return Err(Special::Usage(format!(
+                "no {what} with `{name}`\n\nhint: {meant}there are {}",
+                quoted(names)
+            ))
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// The requested lists.
+struct Lists {
+    lists: Vec<List>,
+    /// Whether people see of experiments only their questions.
+    is_short: bool,
+}
 
 impl Findings for Lists {
     const SCHEMA: &'static str = "dunnage-list/1";
 
     fn data(&self) -> impl Serialize {
         let data = |all: &[(Value, Item)]| all.iter().map(|(data, _)| data.clone()).collect::<Vec<_>>();
-        self.0.iter().map(|(name, all)| (*name, data(all))).collect::<BTreeMap<_, _>>()
+        self.lists.iter().map(|(name, all)| (*name, data(all))).collect::<BTreeMap<_, _>>()
     }
 
     fn document(&self, _: &Look) -> Document {
         let mut document = Document::titled("What dunnage can measure");
         let items = |all: &[(Value, Item)]| all.iter().map(|(_, item)| item.clone()).collect();
-        let section = |(name, all): &(&str, Vec<_>)| Section::of(name, vec![Block::List(items(all))]);
-        document.sections = self.0.iter().map(section).collect();
+        for (name, all) in &self.lists {
+            if *name == "experiments" && self.is_short {
+                document.sections.extend(experiment::AREAS.iter().map(questions));
+            } else {
+                document.sections.push(Section::of(name, vec![Block::List(items(all))]));
+            }
+        }
+        if self.is_short {
+            let more = "What can be set in an experiment: `dunnage list experiments NAME`. To measure: `dunnage run NAME`.";
+            document.sections.extend([Section::of("more", vec![Block::note(more)])]);
+        }
         document
     }
 }
 
-fn list(what: Listed) -> Result<(&'static str, Vec<(Value, Item)>)> {
+/// The questions of an area.
+fn questions(area: &experiment::Area) -> Section {
+    let all = area.experiments.iter().map(|one| Item::of(one.question).named(one.name)).collect();
+    Section::of(area.name, vec![Block::List(all)])
+}
+
+fn list(what: Listed) -> Result<List> {
     Ok(match what {
         Listed::Experiments => ("experiments", experiment::ALL.iter().map(|one| experiment(one)).collect()),
         Listed::Metrics => {

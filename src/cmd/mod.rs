@@ -53,7 +53,7 @@ pub fn main() -> i32 {
     };
     let done = match &cli.command {
         Command::Doctor { format, extent } => doctor::run(format, (*extent).into()),
-        Command::List { what, format } => list::run(*what, format),
+        Command::List { what, name, format } => list::run(*what, name.as_deref(), format),
         Command::Plan(options) => plan::run(options),
         Command::Check(selection) => check::run(selection),
         Command::Run(options) => run::run(options),

@@ -6,8 +6,8 @@ use crate::plan::Entry;
 use crate::subject::Layer;
 
 /// Leaves out the least informative subject with its variants, and returns the labels: first variants in all but the first key
-/// that is varied, then engines with a chosen runtime, then all but the first runtime, then engines (of more than two the first,
-/// which is nearest to the kernel, otherwise the last), then the last but one, because a layer between two others only explains
+/// that is varied, then engines with a chosen runtime, then runtimes beyond two, engines beyond two (the first, which is nearest to the
+/// kernel), the second runtime, the second engine, then the last but one, because a layer between two others only explains
 /// them. When only `least` are left, the last variant.
 pub(super) fn leave_out(entries: &mut Vec<Entry>, least: usize) -> Vec<String> {
     // Number of keys of the same subject that were varied before.
@@ -24,17 +24,17 @@ pub(super) fn leave_out(entries: &mut Vec<Entry>, least: usize) -> Vec<String> {
     let is_another = |index: usize| originals[..index].iter().any(|one| one.layer == originals[index].layer);
     let is_engine = |index: usize| originals[index].layer == Layer::Engine;
     let engines: Vec<usize> = (0..originals.len()).filter(|index| is_engine(*index)).collect();
+    let others: Vec<usize> =
+        (0..originals.len()).filter(|index| is_another(*index) && !is_engine(*index)).collect();
     let last = match variants().max_by_key(|entry| rank(entry)) {
         Some(of_later_key) if rank(of_later_key) > 0 => Some(of_later_key),
         _ if originals.len() <= least => variants().next_back(),
         _ => None
             .or_else(|| originals.iter().rposition(|entry| entry.spec.runtime.is_some()))
-            .or_else(|| (0..originals.len()).rev().find(|index| is_another(*index) && !is_engine(*index)))
-            .or_else(|| match engines.len() {
-                0 | 1 => None,
-                2 => engines.last().copied(),
-                _ => engines.first().copied(),
-            })
+            .or_else(|| others.last().copied().filter(|_| others.len() > 1))
+            .or_else(|| engines.first().copied().filter(|_| engines.len() > 2))
+            .or_else(|| others.last().copied())
+            .or_else(|| engines.last().copied().filter(|_| engines.len() > 1))
             .or_else(|| originals.len().checked_sub(2))
             .map(|index| originals[index]),
     };
@@ -95,7 +95,7 @@ mod tests {
         );
         // The engines that most people run stay longer than those nearer to the kernel, and than other runtimes.
         let all = ["bare", "floor", "crun", "runc", "youki", "containerd", "docker", "podman"];
-        assert_eq!(gone(&all, 2), "youki, runc, containerd, podman, crun, floor");
+        assert_eq!(gone(&all, 2), "youki, containerd, runc, podman, crun, floor");
         // Values of one key are of one rank, and where nothing is compared a subject with them is enough.
         let limited = [
             "floor",

@@ -57,6 +57,83 @@ pub static ALL: &[&Experiment] = &[
     &nested::NESTED,
 ];
 
+/// Experiments that are about one thing.
+#[derive(Debug)]
+pub struct Area {
+    /// What they are about.
+    pub name: &'static str,
+    /// Other words for it that people type.
+    pub words: &'static [&'static str],
+    /// The experiments, all of which are in [`ALL`].
+    pub experiments: &'static [&'static Experiment],
+}
+
+/// What experiments are about; together these are all.
+pub static AREAS: [Area; 6] = [
+    Area {
+        name: "start",
+        words: &["startup", "boot", "launch", "run", "cold"],
+        experiments: &[&start::START, &primitives::PRIMITIVES, &lifecycle::LIFECYCLE, &exec::EXEC],
+    },
+    Area {
+        name: "your program",
+        words: &["program", "app", "application", "workload", "benchmark", "web"],
+        experiments: &[&command::COMMAND, &service::SERVICE],
+    },
+    Area {
+        name: "CPU and system calls",
+        words: &["quota", "limit", "limits", "throttling", "seccomp", "syscalls", "compute"],
+        experiments: &[&cpu::CPU, &throttle::THROTTLE, &syscall::SYSCALL],
+    },
+    Area {
+        name: "network",
+        words: &[
+            "net",
+            "networking",
+            "latency",
+            "throughput",
+            "bandwidth",
+            "tcp",
+            "udp",
+            "port",
+            "ports",
+            "bridge",
+        ],
+        experiments: &[
+            &network::latency::NET_LATENCY,
+            &network::throughput::NET_THROUGHPUT,
+            &network::http::HTTP,
+            &network::dns::DNS,
+        ],
+    },
+    Area {
+        name: "files",
+        words: &[
+            "storage",
+            "io",
+            "fs",
+            "filesystem",
+            "volume",
+            "volumes",
+            "overlay",
+            "image",
+            "images",
+            "fsync",
+        ],
+        experiments: &[&storage::disk::DISK, &storage::layers::LAYERS, &storage::owners::OWNERS],
+    },
+    Area {
+        name: "memory and many containers",
+        words: &["mem", "ram", "oom", "scale", "many", "fleet", "nesting", "dind", "pinp"],
+        experiments: &[&memory::MEMORY, &memory::limit::MEMORY_LIMIT, &density::DENSITY, &nested::NESTED],
+    },
+];
+
+/// The area that a word means.
+pub fn area(word: &str) -> Option<&'static Area> {
+    AREAS.iter().find(|area| area.name == word || area.words.contains(&word))
+}
+
 /// For tests of the whole program only: found by name, and on no list.
 pub static HIDDEN: &[&Experiment] = &[&scripted::SCRIPTED];
 
@@ -115,4 +192,25 @@ pub fn names() -> Vec<&'static str> {
 /// The experiment with this name.
 pub fn find(name: &str) -> Option<&'static Experiment> {
     ALL.iter().chain(HIDDEN).copied().find(|experiment| experiment.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_experiment_is_in_one_area_and_no_word_means_two_things() {
+        let mut of_areas: Vec<&str> =
+            AREAS.iter().flat_map(|area| area.experiments).map(|one| one.name).collect();
+        let mut all: Vec<&str> = ALL.iter().map(|one| one.name).collect();
+        of_areas.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(of_areas, all);
+        let mut words: Vec<&str> = AREAS.iter().flat_map(|area| area.words).copied().collect();
+        let count = words.len();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), count);
+        assert!(words.iter().all(|word| find(word).is_none()));
+    }
 }
