@@ -42,7 +42,7 @@ fn the_command_line_is_documented_as_it_is() {
 #[test]
 fn experiments_and_metrics_are_documented_as_they_are() {
     let mut text = preface("Experiments and metrics", "the program's own list of experiments");
-    text.push_str("`dunnage list experiments` and `dunnage list metrics` say the same on a terminal.\n");
+    text.push_str("`dunnage list experiments NAME` and `dunnage list metrics` say the same on a terminal.\n");
     for experiment in experiment::ALL {
         describe_experiment(&mut text, experiment);
     }

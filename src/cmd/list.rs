@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::show::{self, Output, show};
 use crate::cli::Listed;
 use crate::document::{Block, Document, Findings, Item, Look, Section, Tone};
-use crate::exit::{self, Special};
+use crate::exit::{self, usage};
 use crate::experiment::{self, Weight};
 use crate::plan_file::shipped;
 use crate::record::SubjectFacts;
@@ -43,15 +43,22 @@ fn only(lists: &mut [List], name: &str) -> Result<()> {
         let names = distinct(all.iter().filter_map(|(data, _)| data[key].as_str().map(str::to_owned)));
         all.retain(|(data, _)| data[key] == name);
         if all.is_empty() {
-            let meant = meant(name, names.iter().map(String::as_str));
-            return Err(Special::Usage(format!(
-                "no {what} with `{name}`\n\nhint: {meant}there are {}",
+            let about = |area: &experiment::Area| about(area);
+            let area =
+                experiment::area(&name.to_lowercase()).filter(|_| ["experiments", "metrics"].contains(what));
+            let meant = area.map_or_else(|| meant(name, names.iter().map(String::as_str)), about);
+            return Err(usage(format!(
+                "nothing in {what} is called `{name}`\n\nhint: {meant}there are {}",
                 quoted(names)
-            ))
-            .into());
+            )));
         }
     }
     Ok(())
+}
+
+/// A hint for a word that means an area.
+pub fn about(area: &experiment::Area) -> String {
+    format!("about {} there are {}; ", area.name, quoted(area.experiments.iter().map(|one| one.name)))
 }
 
 /// The requested lists.

@@ -13,11 +13,14 @@ use super::show;
 use crate::cli;
 use crate::document::{Block, Cell, Column, Document, Extent, Item, Look, Table, fitted, terminal};
 use crate::exit::{self, usage};
-use crate::plan::{Factor, MOST_PRECISE_ROUNDS, PILOT_ROUNDS, PRECISE_TIME, Plan, Relation, Role, Rounds};
+use crate::plan::{
+    Factor, MOST_PRECISE_ROUNDS, PILOT_ROUNDS, PRECISE_TIME, Plan, Relation, Role, Rounds, Verdicts,
+};
 use crate::plan_file;
 use crate::record::{self, Present};
 use crate::report::text::{clean, confidence, in_brackets, in_shell, listed, percent};
 use crate::session::{Found, Leftovers};
+use crate::stats::min_rounds;
 use crate::subject::by_cause;
 use crate::units::{Nanos, counted};
 
@@ -111,7 +114,7 @@ fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], look
             let each = if count == 1 { "" } else { " each" };
             (count > 0).then(|| format!("{}{of} at {level}{each}", counted(count, what)))
         };
-        let first = at(one.first, Role::First, "question");
+        let first = at(one.first, Role::First, "first question");
         let others = at(one.asked, Role::Asked, if first.is_some() { "other verdict" } else { "verdict" });
         let asked = listed([first, others].into_iter().flatten(), ", ");
         let own = plan.comparisons.iter().filter(|other| other.experiment == one.experiment);
@@ -242,9 +245,19 @@ fn at_length(plan: &Plan) -> Vec<Block> {
     [Block::titled("pairs", vec![Block::copy(pairs)]), Block::titled(seed, vec![Block::copy(order)])].concat()
 }
 
-/// A message if the rounds are too few for verdicts, with the number that is enough.
+/// A message if the rounds are too few for verdicts, or for all but the questions asked first, with the number that is enough.
 pub fn too_few(plan: &Plan) -> Option<String> {
     let lacking = plan.without_verdicts();
+    if lacking.is_empty() {
+        let needs = |one: &&Verdicts| {
+            one.asked > 0 && min_rounds(plan.alpha(one.experiment)) > plan.rounds_of(one.experiment)
+        };
+        let names = listed(plan.verdicts.iter().filter(needs).map(|one| one.experiment), ", ");
+        let (rounds, enough) = (counted(plan.rounds, "round"), plan.rounds_for_verdicts());
+        return (!names.is_empty()).then(|| {
+            format!("from {rounds} of {names} only the questions asked first have verdicts; use `--rounds {enough}` for all")
+        });
+    }
     let needs = listed(lacking.iter().map(|(name, needed)| format!("{name} needs {needed}")), ", ");
     let (rounds, enough) = (counted(plan.rounds, "round"), plan.rounds_for_verdicts());
     (!lacking.is_empty())

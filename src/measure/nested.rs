@@ -45,7 +45,7 @@ const OPENS: &str = "mkdir -p /tmp/own\n\
     true";
 /// Counts device files, and those of disks.
 const DEVICES: &str = "all=0 disks=0\n\
-    for own in /dev/* /dev/*/*; do [ -c $own ] && all=$((all + 1)); [ -b $own ] && all=$((all + 1)) disks=$((disks + 1)); done\n\
+    for own in /dev/* /dev/*/*; do [ -L $own ] && continue; [ -c $own ] && all=$((all + 1)); [ -b $own ] && all=$((all + 1)) disks=$((disks + 1)); done\n\
     echo $all $disks";
 /// The end of what a daemon inside has said.
 const LAST_WORDS: &str = "tail -n 3 /tmp/daemon.log";
@@ -67,8 +67,13 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let bound = Bound::make(subject, (way, &own), run)?;
     match Nest::begin(subject, way, bound, run) {
         Ok(mut nest) => {
-            if let Err(why) = nest.tried(&mut sample) {
-                refuse(&mut sample, why)?;
+            match nest.tried(&mut sample) {
+                // What ended it is not what was asked.
+                Err(Abort::Failed(why)) if nest.has_ended() => {
+                    let reason = "the outer container ended while the engine in it was tried".to_owned();
+                    return Err(Failure { class: FailureClass::Crash, reason, ..why }.into());
+                }
+                tried => tried.or_else(|why| refuse(&mut sample, why))?,
             }
             nest.end()?;
         }
@@ -193,12 +198,13 @@ impl<'a> Nest<'a> {
     fn execute(&mut self, step: &str, words: Vec<String>, allowed: Nanos) -> Result<Executed, Abort> {
         let spec = &self.subject.about().spec;
         let (inherits, variables) = (self.way.inherits(spec), self.way.variables(spec));
+        let silence = self.way.silence(&words);
         let done = self.outer.ask(Execute { inherits, variables, words, allowed }, allowed)?.done;
         if done.timed_out {
-            let reason = format!("{step} in {allowed}");
-            let words = Some(said(&done)).filter(|words| !words.is_empty());
-            let words = words.unwrap_or_else(|| self.way.silence().unwrap_or_default().as_bytes());
-            return Err(Failure::new(FailureClass::Timeout, reason).with_words(words).into());
+            let silence = silence.filter(|_| said(&done).is_empty());
+            let silence = silence.map(|why| format!(", with {why}")).unwrap_or_default();
+            let reason = format!("{step} in {allowed}{silence}");
+            return Err(Failure::new(FailureClass::Timeout, reason).with_words(said(&done)).into());
         }
         match done.code {
             Some(0) => Ok(done),
@@ -226,8 +232,10 @@ impl<'a> Nest<'a> {
         let opens = self.script("nothing can be opened", OPENS, ALLOWED)?;
         sample.add(names::OPENS, fact(&opens.output.split_whitespace().collect::<Vec<_>>().join(", ")));
         let devices = self.script("devices cannot be listed", DEVICES, ALLOWED)?;
-        if let [all, disks] =
-            devices.output.split_whitespace().filter_map(|own| own.parse().ok()).collect::<Vec<i64>>()[..]
+        let counts: Vec<i64> = devices.output.split_whitespace().filter_map(|own| own.parse().ok()).collect();
+        // An image of the user's may have a shell that says anything.
+        if let [all, disks] = counts[..]
+            && (0..=all).contains(&disks)
         {
             sample.extend([(names::DEVICES, all), (names::DISKS, disks)]);
         }
@@ -289,6 +297,12 @@ impl<'a> Nest<'a> {
             self.subject.machine().rest(self.run, LOOK)?;
             left -= LOOK.0;
         }
+    }
+
+    /// Whether the outer container has ended.
+    fn has_ended(&mut self) -> bool {
+        let state = |pid| status(pid, "State");
+        self.outer.first_process().is_ok_and(|pid| state(pid).is_none_or(|state| state.starts_with('Z')))
     }
 
     fn end(self) -> Result<(), Abort> {

@@ -204,9 +204,10 @@ impl Way {
         usual.into_iter().chain(elsewhere).chain(storage).collect()
     }
 
-    /// What a client does that gets no answer, in words, where it looks for a daemon elsewhere.
-    pub fn silence(&self) -> Option<&'static str> {
-        self.looks_elsewhere.then_some("no answer from tcp://docker:2375")
+    /// What a client waits for that says nothing, where it looks for a daemon elsewhere.
+    pub fn silence(&self, words: &[String]) -> Option<&'static str> {
+        let is_client = words.first().is_some_and(|program| program == self.client());
+        (self.looks_elsewhere && is_client).then_some("no answer from tcp://docker:2375")
     }
 
     /// Writes a file in an inner container that runs, or reads it, as an order for the probe says.

@@ -1,7 +1,7 @@
 //! Ways of running containers in containers that many machines refuse, where they are allowed: with all capabilities, pure cgroup v2 and
 //! AppArmor. Minutes under emulation, where a start takes seconds.
 
-use ::dunnage::experiment::nested::names;
+use ::dunnage::experiment::nested::{STORED, names};
 use ::dunnage::names::Fact;
 use ::dunnage::record::{self, Recorded};
 
@@ -93,6 +93,13 @@ fn fact<'a>(recorded: &'a Recorded, way: &str, name: Fact) -> &'a str {
     recorded.facts(cell, name).next().flatten().unwrap_or_default()
 }
 
+fn counter(recorded: &Recorded, way: &str, name: ::dunnage::names::Counter) -> i64 {
+    let cell =
+        recorded.plan.cells.iter().position(|cell| cell.setting.get("way") == Some(way)).expect("a way");
+    let sample = recorded.series[cell].samples.iter().flatten().next().expect("a sample");
+    sample.counter(name).unwrap_or_else(|| panic!("{way} has no {}", name.text()))
+}
+
 #[test]
 fn a_privileged_daemon_runs_containers_on_version_2() {
     if lacks("a_privileged_daemon_runs_containers_on_version_2", Need::Guest) {
@@ -124,6 +131,10 @@ fn an_engine_without_a_daemon_runs_containers_on_version_2() {
     let (recorded, done) =
         ran("podman", &["privileged", "fuse", "fuse-own-proc", "copies-own-proc", "daemon-inside"], "");
     let of = |way, name| fact(&recorded, way, name);
+    let reached = |way: &str| counter(&recorded, way, names::REACHED);
+    // What is synced inside does not come to the disk where syncs are off, and does where they are not.
+    assert!(reached("fuse-own-proc") < STORED as i64 / 2, "{done}");
+    assert!(reached("copies-own-proc") > STORED as i64 * 9 / 10, "{done}");
     // As published, labels are off, but AppArmor is not.
     assert!(of("fuse", names::REMEDY).contains("AppArmor"), "{done}");
     for way in ["privileged", "fuse-own-proc", "copies-own-proc", "daemon-inside"] {

@@ -47,6 +47,38 @@ fn a_masked_proc_is_named_as_what_keeps_containers_from_containers() {
 }
 
 #[test]
+fn an_outer_container_that_dies_is_a_failure_and_no_answer() {
+    const TEST: &str = "an_outer_container_that_dies_is_a_failure_and_no_answer";
+    if lacks(TEST, Need::Podman) || lacks(TEST, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let mut command =
+        dunnage.command("run nested -s podman --set way=copies-own-proc --rounds 1 --no-html -o DIR");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    // The outer one is that with the archive in it.
+    let outer = || {
+        let id = std::fs::read_dir(dunnage.state().join("journal")).ok()?.flatten().next()?.file_name();
+        let id = id.to_string_lossy().strip_suffix(".jsonl")?.to_owned();
+        let format = "--format={{.ID}} {{.Mounts}}";
+        let all = said("podman", &["ps", "--filter", &format!("label=dunnage.run={id}"), format]);
+        all.lines().find(|line| line.contains("/image.tar"))?.split(' ').next().map(str::to_owned)
+    };
+    until("an outer container", || {
+        outer().is_some_and(|id| said("podman", &["kill", "--signal", "KILL", &id]).contains(&id))
+    });
+    let ran = child.wait_with_output().expect("it ends");
+    let recorded = record::load(&dunnage.directory()).expect("a run");
+    let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+    let [failed] = &recorded.failures[..] else { panic!("{:?}: {told}", recorded.failures) };
+    let cause = format!("{:?}", failed.cause);
+    assert!(cause.contains("the outer container ended"), "{cause}");
+    assert_eq!(fact(&recorded, "copies-own-proc", names::REFUSED), None);
+    assert!(!ran.status.success(), "{told}");
+    assert_eq!(left::of_run(&recorded.environment.run), Vec::<String>::new());
+}
+
+#[test]
 fn a_daemon_inside_is_told_from_one_outside() {
     const TEST: &str = "a_daemon_inside_is_told_from_one_outside";
     if lacks(TEST, Need::Docker) || lacks(TEST, Need::Root) {

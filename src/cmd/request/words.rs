@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use dunnage_analysis::distinct;
 
+use super::super::list;
 use super::named;
 use crate::exit::usage;
 use crate::experiment::{self, Experiment, command};
@@ -35,15 +36,8 @@ fn experiment_named(name: &Typed, all: &[Typed]) -> Result<&'static Experiment> 
     experiment::find(&name.text).ok_or_else(|| {
         let names = || experiment::ALL.iter().map(|experiment| experiment.name);
         let (text, valid) = (&name.text, quoted(names()));
-        let about = |area: &experiment::Area| {
-            format!(
-                "about {} there are {}. All ",
-                area.name,
-                quoted(area.experiments.iter().map(|one| one.name))
-            )
-        };
-        let meant =
-            experiment::area(&text.to_lowercase()).map_or_else(|| meant(text, names().chain(["all"])), about);
+        let area = experiment::area(&text.to_lowercase());
+        let meant = area.map_or_else(|| meant(text, names().chain(["all"])), list::about);
         let words = all.iter().map(|one| one.text.clone()).filter(|one| experiment::find(one).is_none());
         let line = [command::line::join(&words.collect::<Vec<_>>())];
         let own = match meant.is_empty() && !text.trim().is_empty() {

@@ -10,7 +10,12 @@ use crate::experiment::nested::{INSIDE, STORED, names};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::probe::message;
 use crate::subject::{Entrypoint, Work};
+use crate::units::Nanos;
 
+/// How long the device is watched before: about as long as the write takes.
+const QUIET: Nanos = Nanos::from_millis(20);
+/// Others that write this part of it meanwhile leave nothing to be known.
+const FOREIGN: u64 = 20;
 /// Bytes of a call.
 const BLOCK: u64 = 1 << 20;
 
@@ -44,15 +49,21 @@ impl Nest<'_> {
         let written = self.outer.ask(write.clone(), ALLOWED)?.done;
         let read_again = self.outer.ask(read.clone(), ALLOWED)?.done;
         sample.extend([(names::WROTE_OUTSIDE, written.took.0), (names::READ_OUTSIDE, read_again.took.0)]);
-        // What is older than the write is not counted with it.
+        // What is older than the write is not counted with it, nor is anything where others write as well.
         machine.settle_all();
+        let first = device.and_then(|own| machine.device(own));
+        machine.rest(self.run, QUIET)?;
         let before = device.and_then(|own| machine.device(own));
+        let others = before.zip(first).and_then(|(before, first)| before.since(first));
+        let is_quiet = others.is_some_and(|others| others.bytes_written < STORED / FOREIGN);
         let inside = self.entered(name, write)?;
         let after = device.and_then(|own| machine.device(own));
         let reached = after.zip(before).and_then(|(after, before)| after.since(before));
         let read_inside = self.entered(name, read)?;
         sample.extend([(names::WROTE, inside.took.0), (names::READ, read_inside.took.0)]);
-        sample.extend(reached.map(|reached| (names::REACHED, reached.bytes_written as i64)));
+        sample.extend(
+            reached.filter(|_| is_quiet).map(|reached| (names::REACHED, reached.bytes_written as i64)),
+        );
         Ok(())
     }
 
@@ -64,6 +75,11 @@ impl Nest<'_> {
         let message = message::parse(done.output.as_bytes()).map_err(|why| {
             Failure::new(FailureClass::WrongOutput, why.to_string()).with_words(done.output.as_bytes())
         })?;
-        Ok(message.answer()?)
+        let moved: Moved = message.answer()?;
+        if moved.wrong > 0 || moved.bytes != STORED {
+            let reason = format!("{} bytes were moved inside, {} of them wrong", moved.bytes, moved.wrong);
+            return Err(Failure::new(FailureClass::WrongOutput, reason).into());
+        }
+        Ok(moved)
     }
 }

@@ -15,7 +15,7 @@ use crate::subject::{Spec, kind_of};
 /// Its first line.
 pub const HEADER: &str = "runtime,mode,rep,mb_per_sec";
 
-/// What bypasses the page cache on the host says what the device can do; more than so many times that is not the device.
+/// A median above this multiple of the device's own rate is suspect; that is what bypasses the page cache on the host.
 const ABOVE: f64 = 1.5;
 /// The runtime and mode that do.
 const DEVICE: [&str; 2] = ["bare", "direct"];

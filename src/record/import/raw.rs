@@ -144,8 +144,7 @@ fn row([runtime, metric, value]: [&str; 3], unit: f64) -> Run {
     let named = Spec::parse(runtime).ok().filter(|spec| kind_of(spec).is_ok());
     let time = value.parse::<f64>().map(|value| value / unit).ok().filter(|time| time.is_finite());
     let is_word = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphabetic());
-    let why =
-        if is_word { "is not a time, and why there is none the file does not say" } else { "is not a time" };
+    let why = if is_word { "is not a time; the file gives no reason" } else { "is not a time" };
     let time = time.ok_or_else(|| format!("`{value}` {why}"));
     (format!("{runtime} {metric}"), named.unwrap_or_else(|| Spec::plain(UNKNOWN)), time, None)
 }
@@ -299,11 +298,7 @@ mod tests {
             [
                 of("bare startup_ms", "bare", &["0.0014", "0.0012"]),
                 of("docker startup_ms", "docker", &["0.31"]),
-                of(
-                    "docker nested_seconds",
-                    "docker",
-                    &["`error` is not a time, and why there is none the file does not say"]
-                ),
+                of("docker nested_seconds", "docker", &["`error` is not a time; the file gives no reason"]),
                 of("odd:x cpu_seconds", UNKNOWN, &["46.21"]),
             ]
         );

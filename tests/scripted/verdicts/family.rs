@@ -62,7 +62,7 @@ fn each_family_keeps_its_level_whichever_look_ends_the_run() {
     const RUNS: u64 = 300;
     const MOST: usize = 28;
     const LOOKS: [usize; 3] = [16, 24, 36];
-    let (mut alarms, mut ended) = ([0usize; 2], [0usize; 3]);
+    let (mut alarms, mut firsts, mut ended) = ([0usize; 2], [0usize; 2], [0usize; 3]);
     for seed in 0..RUNS {
         let mut run = of_the_same(1000 + seed, LOOKS[2]);
         run.plan.looks = LOOKS.to_vec();
@@ -72,12 +72,15 @@ fn each_family_keeps_its_level_whichever_look_ends_the_run() {
         let first = LOOKS.iter().position(|look| precision::is_reached(&after(&run, *look)));
         let look = first.unwrap_or(LOOKS.len() - 1);
         ended[look] += 1;
-        let alarmed = alarmed(&after(&run, LOOKS[look]), Role::Asked);
+        let ended = after(&run, LOOKS[look]);
+        let [first, others] = [Role::First, Role::Asked].map(|role| alarmed(&ended, role));
+        firsts.iter_mut().zip(first).for_each(|(count, one)| *count += usize::from(one));
+        let alarmed = others;
         alarms.iter_mut().zip(alarmed).for_each(|(count, one)| *count += usize::from(one));
     }
     println!("ended at looks: {ended:?}; alarms {alarms:?}");
     assert!(ended.iter().all(|count| *count > 20), "runs end at {ended:?}");
-    assert!(alarms.iter().all(|count| *count <= MOST), "{alarms:?} of {RUNS}");
+    assert!(alarms.iter().chain(&firsts).all(|count| *count <= MOST), "{alarms:?}, {firsts:?} of {RUNS}");
     assert!(alarms.iter().sum::<usize>() > 0, "a rule that never speaks keeps every level");
 }
 
@@ -135,7 +138,8 @@ fn settings_keep_the_level_together_with_the_subjects() {
 }
 
 /// Two runtimes among what `run --quick` measures, one a quarter slower than the other, or not: values vary by 8 %, and one in
-/// fourteen is up to 60 % longer. What is asked first is decided in nine of ten runs of fifteen rounds. With 200 runs at 90 %, fewer than 167 have a probability below 0.1 %; at 5 %, more than 20.
+/// fourteen is up to 60 % longer. What is asked first is decided in nine of ten runs of fifteen rounds. With 200 runs at 90 %, fewer than 167 have a probability below 0.1 %; the false alarms of one
+/// question in four at 5 % together, more than 10.
 #[test]
 fn a_difference_of_a_quarter_is_decided_in_nine_of_ten_quick_runs() {
     const RUNS: u64 = 200;
@@ -187,5 +191,5 @@ fn a_difference_of_a_quarter_is_decided_in_nine_of_ten_quick_runs() {
         |slower: f64, from: u64| (0..RUNS).filter(|seed| is_decided(&run(from + seed, slower))).count();
     let (found, false_alarms) = (count(1.25, 5000), count(1.0, 6000));
     println!("decided in {found} of {RUNS} runs, false alarms in {false_alarms}");
-    assert!(found >= 167 && false_alarms <= 20, "{found} found, {false_alarms} false of {RUNS}");
+    assert!(found >= 167 && false_alarms <= 10, "{found} found, {false_alarms} false of {RUNS}");
 }

@@ -330,18 +330,17 @@ pub struct Experiment {
     pub has: fn(&Setting) -> bool,
     /// In which settings twins of subjects of which layer take part: the noise of a sample that takes long can be shown by one of them.
     pub twins: fn(&Setting, Layer) -> bool,
-    /// Why a setting that the user chose cannot be measured anywhere, and which value to change; none if it
-    /// can.
+    /// Why a setting that the user chose cannot be measured anywhere, and which value to change; none if it can.
     pub refuses: fn(&Setting) -> Option<String>,
     /// The values of a key for a run of one minute.
     pub quick_values: fn(&SettingKey) -> &'static [&'static str],
-    /// The setting to subtract, round by round and subject by subject: the difference is the price. None
-    /// where the value itself is the price, or nothing is priced.
+    /// The setting to subtract, round by round and subject by subject: the difference is the price. None if nothing is priced.
     pub reference: fn(&Setting) -> Option<Setting>,
+    /// The value of a key in which subjects are compared first, if not its first value.
+    pub asked_in: Option<(&'static str, &'static str)>,
     /// The word of the containers that its samples of a subject share in each round, with all experiments that have the same.
     pub shares: Option<&'static str>,
-    /// The time of one sample, given the time of one launch of the subject from the command until nothing is
-    /// left; without a container that is shared.
+    /// The time of one sample, given that of one launch until nothing is left; without a container that is shared.
     pub cost: fn(&Setting, Nanos) -> Nanos,
     /// How safe what a metric measured was, in a word: `durable`; none where that is no question.
     pub class: Classify,
@@ -397,6 +396,7 @@ impl Experiment {
             refuses: |_| None,
             quick_values: |key| key.values.get(..1).unwrap_or_default(),
             reference: |_| None,
+            asked_in: None,
             shares: None,
             cost: |_, launch| launch,
             class: |_, _, _, _| None,
@@ -415,6 +415,19 @@ impl Experiment {
     pub fn required(&self, setting: &Setting) -> impl Iterator<Item = (&'static str, &'static str, Need)> {
         let own = self.requires.iter().copied();
         own.filter(|(key, value, _)| setting.get(key) == Some(*value))
+    }
+
+    /// In which order people ask about settings, the first one least: with the value of [`Self::asked_in`], then those that are no
+    /// reference of others, then by the order of values. It does not depend on how settings were chosen.
+    pub fn rank_of(&self, setting: &Setting) -> impl Ord + use<> {
+        let is_apart = |(key, value): (&str, &str)| setting.get(key) != Some(value);
+        let has_reference = (self.reference)(setting).is_some_and(|reference| reference != *setting);
+        let place = |(name, value): &(&'static str, &'static str)| {
+            let values = self.all_keys().find(|key| key.name == *name).map_or(&[][..], |key| key.values);
+            (*name, values.iter().position(|own| own == value).unwrap_or(usize::MAX), *value)
+        };
+        let places: std::collections::BTreeSet<_> = setting.0.iter().map(place).collect();
+        (self.asked_in.is_some_and(is_apart), !has_reference, places)
     }
 
     /// All keys that its settings can have.

@@ -223,7 +223,7 @@ pub fn make(request: Request) -> Plan {
     }
     plan.rounds = match request.rounds {
         Rounds::Fixed(rounds) => rounds,
-        Rounds::Fit(time) => plan.sharpest(time, MOST_ROUNDS),
+        Rounds::Fit(time) => plan.rounds_within(time, MOST_ROUNDS),
         Rounds::Precise(_) => plan.rounds_for_verdicts(),
     };
     plan
@@ -289,9 +289,9 @@ impl Plan {
     /// The level of a comparison of an experiment.
     pub fn alpha_for(&self, experiment: &str, role: Role) -> Alpha {
         let shared = self.verdicts_of(experiment).map_or(0, |one| match role {
-            Role::First => one.first,
             Role::Control => one.controls,
-            Role::Asked | Role::Described => one.asked,
+            Role::Asked | Role::Described if one.asked > 0 => one.asked,
+            Role::First | Role::Asked | Role::Described => one.first,
         });
         self.level(shared)
     }
@@ -313,8 +313,9 @@ impl Plan {
         let decisive = |metric: &Metric| metric.weight == Weight::Verdict;
         let is_first_metric = self.metrics(cell).iter().position(decisive) == Some(metric);
         let is_first_setting = || {
-            let first = self.cells.iter().find(|one| one.experiment == cell.experiment);
-            first.is_some_and(|one| one.setting == cell.setting)
+            let own = self.cells.iter().filter(|one| one.experiment == cell.experiment);
+            let first = own.map(|one| one.asks().rank_of(&one.setting)).min();
+            first == Some(cell.asks().rank_of(&cell.setting))
         };
         let is_chosen = || {
             let both = [comparison.subject, comparison.against];

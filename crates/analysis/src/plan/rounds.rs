@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::{Cell, Entry, Plan, Role, Rounds, SPARE_ROUNDS, Verdicts};
 use crate::experiment;
-use crate::stats::{Alpha, Rng, median_ranks, min_rounds};
+use crate::stats::{Alpha, Rng, min_rounds};
 use crate::units::Nanos;
 
 /// An experiment that is in fewer rounds than the plan has.
@@ -23,8 +23,6 @@ const OVERHEAD: Nanos = Nanos(2_500_000);
 /// Rounds for an experiment without verdicts, next to one with: enough for the interval of a median to leave
 /// out the two values at either end.
 const BESIDE: usize = 12;
-/// The share of a time that may be added where intervals are narrower then: one in so many.
-const MORE: i64 = 10;
 
 /// The experiments with a limit on their rounds. What the user asks of a single experiment has priority.
 pub(super) fn quotas(plan: &Plan, asked: Rounds) -> Vec<Quota> {
@@ -139,29 +137,6 @@ impl Plan {
         let rest = time.0 - warm - apart;
         let fitting = (rest / always.0.max(1)).max(0) as usize;
         fitting.clamp(self.rounds_for_verdicts(), most.max(self.rounds_for_verdicts()))
-    }
-
-    /// About as many rounds as fit into this time, at which the intervals of what is asked first leave out a value more at either
-    /// end than with a round less: ranks are whole, so with a few rounds more an interval is wider before it is narrower.
-    pub(super) fn sharpest(&self, time: Nanos, most: usize) -> usize {
-        let rounds = self.rounds_within(time, most);
-        let asked = self.verdicts.iter().map(|one| one.first).max().filter(|asked| *asked > 0);
-        let rank = |rounds: usize| {
-            median_ranks(rounds, self.level(asked.unwrap_or(0))).map_or(0, |ranks| ranks.lower)
-        };
-        let is_step = |rounds: &usize| rank(*rounds) > rank(rounds.saturating_sub(1));
-        let fits = |rounds: &usize| {
-            *rounds <= most
-                && Plan { rounds: *rounds, ..self.clone() }.predicted().0 <= time.0 + time.0 / MORE
-        };
-        let least = self.rounds_for_verdicts().min(rounds);
-        let nearest = || {
-            (rounds..=most)
-                .take_while(|one| *one == rounds || fits(one))
-                .find(is_step)
-                .or_else(|| (least..rounds).rev().find(is_step))
-        };
-        asked.and_then(|_| nearest()).unwrap_or(rounds)
     }
 
     /// The number of rounds that count for an experiment.

@@ -1,11 +1,11 @@
 //! How narrow are the intervals of the comparisons with the baseline, and how many rounds would make them as
 //! narrow as asked for? The precision of a comparison is half the width of the interval of its paired
-//! difference, at the level of its experiment, as a share of the longer of the two medians. The precision of
+//! difference, at the level of its family, as a share of the longer of the two medians. The precision of
 //! a run is that of its widest decisive comparison with the baseline. Twins do not count: they are controls.
 
 use super::{Columns, Finding};
 use crate::experiment::Weight;
-use crate::plan::{Plan, Precision, Relation, Verdicts};
+use crate::plan::{Plan, Precision, Relation, Role, Verdicts};
 use crate::record::Recorded;
 use crate::stats::{Alpha, Pairs, Spread, decisive as decisive_among};
 
@@ -23,8 +23,8 @@ const LOOKS: usize = 3;
 /// A run has stages if it needs this many times the rounds that verdicts need, or more.
 const STAGED: usize = 4;
 
-/// One decisive comparison with the baseline: the two cells and the metric.
-type Asked = (usize, usize, usize);
+/// One decisive comparison with the baseline: the two cells, the metric, and its level.
+type Asked = ((usize, usize, usize), Alpha);
 
 fn asked(plan: &Plan) -> Vec<Asked> {
     let asked = plan.compared().filter(|&(index, ..)| {
@@ -32,10 +32,13 @@ fn asked(plan: &Plan) -> Vec<Asked> {
         let is_other = comparison.relation == Relation::Twin || comparison.relation.is_of_settings();
         !is_other && comparison.against == plan.baseline_of(comparison.experiment)
     });
-    let decisive = |(_, cell, against): (usize, usize, usize)| {
+    let decisive = |(comparison, cell, against): (usize, usize, usize)| {
         let metrics = plan.metrics(&plan.cells[cell]).iter().enumerate();
         let decisive = metrics.filter(|(_, metric)| metric.weight == Weight::Verdict);
-        decisive.map(move |(metric, _)| (cell, against, metric))
+        decisive.map(move |(metric, _)| {
+            let role = plan.role(comparison, cell, metric);
+            ((cell, against, metric), plan.alpha_for(plan.cells[cell].experiment, role))
+        })
     };
     asked.flat_map(decisive).collect()
 }
@@ -46,18 +49,18 @@ fn longer_median(pairs: &Pairs) -> f64 {
 }
 
 /// The precision of a comparison, infinite if it has no interval; none if no round has both values.
-fn share(plan: &Plan, columns: &Columns, (cell, against, metric): Asked) -> Option<f64> {
+fn share(columns: &Columns, ((cell, against, metric), level): Asked) -> Option<f64> {
     let pairs = columns.pairs(against, cell, metric)?;
-    let interval = pairs.difference(plan.alpha(plan.cells[cell].experiment)).interval;
+    let interval = pairs.difference(level).interval;
     Some(interval.map_or(f64::INFINITY, |interval| interval.half_width() / longer_median(&pairs)))
 }
 
 /// The precision of a run; none if no comparison with the baseline has an interval.
 pub(super) fn reached(plan: &Plan, columns: &Columns, findings: &[Finding]) -> Option<Reached> {
     let share = |asked: Asked| {
-        let fits = |one: &Finding| (one.cell, one.against, one.metric) == asked;
+        let fits = |one: &Finding| (one.cell, one.against, one.metric) == asked.0;
         let finding = findings.iter().position(fits)?;
-        let share = share(plan, columns, asked)?;
+        let share = share(columns, asked)?;
         findings[finding].difference?.interval?;
         Some(Reached { share, finding })
     };
@@ -68,8 +71,7 @@ pub(super) fn reached(plan: &Plan, columns: &Columns, findings: &[Finding]) -> O
 /// Whether the complete rounds reach the precision asked for in every comparison that has values.
 pub fn is_reached(run: &Recorded) -> bool {
     let columns = Columns::of(run);
-    let shares: Vec<f64> =
-        asked(&run.plan).into_iter().filter_map(|one| share(&run.plan, &columns, one)).collect();
+    let shares: Vec<f64> = asked(&run.plan).into_iter().filter_map(|one| share(&columns, one)).collect();
     let wanted = run.plan.precision.map_or(0.0, |precision| precision.asked);
     !shares.is_empty() && shares.iter().all(|share| *share <= wanted)
 }
@@ -95,18 +97,20 @@ pub fn fix_rounds(plan: &mut Plan, pilot: &Recorded, asked_for: f64, most: usize
 /// with which each comparison reaches the precision in four runs of five, but at most `most`.
 fn forecast(plan: &Plan, pilot: &Recorded, asked_for: f64, most: usize) -> (usize, Precision) {
     let columns = Columns::of(pilot);
-    let spread = |&(cell, against, metric): &Asked| {
+    let spread = |&((cell, against, metric), _): &Asked| {
         let pairs = Pairs::align(columns.get(against, metric), columns.get(cell, metric))?;
         let mut spread = Spread::of(&pairs.differences)?;
         spread.deviation /= longer_median(&pairs);
         spread.deviation.is_finite().then_some(spread)
     };
     let asked = asked(plan);
-    let of_one = |own: &Verdicts| {
-        let its = asked.iter().filter(|(cell, ..)| plan.cells[*cell].experiment == own.experiment);
-        (decisive_among(its.filter_map(spread).collect()), plan.alpha(own.experiment))
+    let of_one = |own: &Verdicts, role: Role| {
+        let level = plan.alpha_for(own.experiment, role);
+        let is_its = |one: &&Asked| plan.cells[one.0.0].experiment == own.experiment && one.1 == level;
+        (decisive_among(asked.iter().filter(is_its).filter_map(spread).collect()), level)
     };
-    let spreads: Vec<_> = plan.verdicts.iter().map(of_one).filter(|(own, _)| !own.is_empty()).collect();
+    let both = |own| [of_one(own, Role::First), of_one(own, Role::Asked)];
+    let spreads: Vec<_> = plan.verdicts.iter().flat_map(both).filter(|(own, _)| !own.is_empty()).collect();
     let needed =
         (plan.rounds_for_verdicts()..=most).find(|&rounds| widest(&spreads, rounds) <= Some(asked_for));
     let rounds = needed.unwrap_or(most);

@@ -93,7 +93,7 @@ fn families(report: &Report) -> String {
             (count > 0).then(|| format!("{} of {} at {level}", counted(count, what), one.name))
         };
         [
-            of(one.first_verdicts, one.first_level, "question"),
+            of(one.first_verdicts, one.first_level, "first question"),
             of(one.verdicts_in_family, one.verdict_level, "verdict"),
         ]
     });

@@ -110,7 +110,7 @@ static KEYS: [SettingKey; 1] = [SettingKey::of(
         "daemon-inside",
     ],
 )
-.or(|value| fits(value == OWN, "a way that `dunnage list experiments` names, or `own`, which is yours"))
+.or(|value| fits(value == OWN, "a way that `dunnage list experiments nested` names, or `own`, which is yours"))
 .meaning("how the outer container is made, and what is done inside; with `own`, all that is special is in `options`")];
 
 static GUARDED: [SettingKey; 1] = [SettingKey::of("options", &[])

@@ -218,8 +218,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
         ..ExperimentTable::new(NAME, "options", "what each way asks for".to_owned(), columns.to_vec())
     };
     let stored = |row: &Row<'_>| {
-        let why = row.fact(UNWRITTEN).unwrap_or("none");
-        let interval = |metric| row.of(metric).map_or(Item::Nothing(why.to_owned()), Item::Interval);
+        let interval = |metric| row.of(metric).map_or(Item::Nothing("none".to_owned()), Item::Interval);
         let values = ["write", "write_times", "reached", "read", "read_times"].map(interval);
         head(row).into_iter().chain([text(row.fact(DRIVER))]).chain(values).collect()
     };
@@ -233,7 +232,10 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
         Column::of_values("read inside", Unit::Seconds),
         Column::of_values("× outside", Unit::Ratio),
     ];
+    let unwritten =
+        |row: &Row<'_>| Some(format!("{} {}: {}", row.view.label(row.cell), row.way(), row.fact(UNWRITTEN)?));
     let storage = ExperimentTable {
+        summary: rows.iter().filter_map(unwritten).collect(),
         rows: rows.iter().filter(|row| row.fact(PLACE).is_some()).map(stored).collect(),
         notes: vec![
             "16 MiB, written and synced, and read again from the page cache, in the innermost and in the outer container; at the device: how much \

@@ -356,6 +356,7 @@ pub static HTTP: Experiment = Experiment {
     refuses: |setting| Program::of(setting).err(),
     quick_values: |key| if key.name == "time" { &[QUICK] } else { key.values },
     reference: inside,
+    asked_in: Some(("path", "published")),
     controls: &CONTROLS,
     shares: Some(super::NAME),
     // Four loads and the warm-up; with a program of the user's two, after it was loaded once on a few paths and on each.

@@ -123,6 +123,7 @@ pub static NET_LATENCY: Experiment = Experiment {
     has: |setting| is_of_streams(setting) || size(setting) <= MOST_IN_DATAGRAM,
     quick_values: |key| if key.name == "time" { &[QUICK] } else { key.values },
     reference: inside,
+    asked_in: Some(("path", "published")),
     controls: &CONTROLS,
     shares: Some(super::NAME),
     cost: |setting, _| AROUND + Nanos(time(setting).0 * (CONNECTING + 1) / CONNECTING),

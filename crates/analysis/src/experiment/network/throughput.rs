@@ -108,6 +108,7 @@ pub static NET_THROUGHPUT: Experiment = Experiment {
     maps: &["up"],
     quick_values: |key| if key.name == "bytes" { &[QUICK] } else { key.values },
     reference: inside,
+    asked_in: Some(("path", "published")),
     shares: Some(super::NAME),
     // At about two gigabytes a second each way.
     cost: |setting, _| AROUND + Nanos(bytes(setting) as i64),

@@ -481,7 +481,11 @@ fn few(mut items: Vec<Item>) -> Vec<Item> {
 /// Where the rest is.
 fn the_rest(report: &Report, look: &Look, left_out: usize) -> String {
     let has_verdicts = report.experiments.iter().any(|one| one.has_verdicts() && one.too_few().is_none());
-    let level = if has_verdicts { "Intervals of differences hold together at 95 %. " } else { "" };
+    let level = if has_verdicts {
+        "Differences hold together at 95 %: those asked first, and all others. "
+    } else {
+        ""
+    };
     let all = match left_out {
         _ if report.samples == 0 => "Machine, programs and failures".to_owned(),
         0 => "Full report".to_owned(),

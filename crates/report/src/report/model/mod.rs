@@ -35,7 +35,7 @@ use crate::report::summary::{Meaning, Sentence};
 use crate::report::text::in_shell;
 use crate::units::Nanos;
 use crate::verdict::table::ExperimentTable;
-use crate::verdict::{Spikes, Sum, Verdict, Warning};
+use crate::verdict::{Kind, Spikes, Sum, Verdict, Warning};
 
 /// Everything that a format needs.
 #[derive(Debug, Clone, Serialize)]
@@ -192,6 +192,12 @@ impl Experiment {
 
     /// If there are too few rounds for any verdict: the rounds it has, and the rounds it needs.
     pub fn too_few(&self) -> Option<(usize, usize)> {
+        let is_decided = |kind: Kind| !matches!(kind, Kind::TooFew | Kind::NoData | Kind::Context);
+        if self.rows().any(|(_, _, row)| row.found(0).is_some_and(|found| is_decided(found.kind())))
+            || self.comparisons.iter().any(|one| is_decided(one.kind))
+        {
+            return None;
+        }
         self.rows().find_map(|(_, _, row)| match row.found(0)?.verdict {
             Verdict::TooFew { have, need } => Some((have, need)),
             _ => None,
