@@ -58,7 +58,7 @@ fn only(lists: &mut [List], name: &str) -> Result<()> {
 
 /// A hint for a word that means an area.
 pub fn about(area: &experiment::Area) -> String {
-    format!("about {} there are {}; ", area.name, quoted(area.experiments.iter().map(|one| one.name)))
+    format!("for {} there are {}; ", area.name, quoted(area.experiments.iter().map(|one| one.name)))
 }
 
 /// The requested lists.

@@ -109,13 +109,14 @@ fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], look
     }
     for one in plan.verdicts.iter().filter(|one| one.all_asked() > 0) {
         let of = if plan.verdicts.len() > 1 { format!(" of {}", one.experiment) } else { String::new() };
-        let at = |count: usize, role: Role, what: &str| {
+        let at = |count: usize, role: Role, what: &str, on: &str| {
             let level = confidence(plan.alpha_for(one.experiment, role));
             let each = if count == 1 { "" } else { " each" };
-            (count > 0).then(|| format!("{}{of} at {level}{each}", counted(count, what)))
+            (count > 0).then(|| format!("{}{of}{on} at {level}{each}", counted(count, what)))
         };
-        let first = at(one.first, Role::First, "first question");
-        let others = at(one.asked, Role::Asked, if first.is_some() { "other verdict" } else { "verdict" });
+        let first = at(one.first, Role::First, "verdict", " on what is asked first");
+        let what = if first.is_some() { "other verdict" } else { "verdict" };
+        let others = at(one.asked, Role::Asked, what, "");
         let asked = listed([first, others].into_iter().flatten(), ", ");
         let own = plan.comparisons.iter().filter(|other| other.experiment == one.experiment);
         let settings = listed(distinct(own.filter_map(|one| controlled(&one.relation))), ", ");
@@ -205,6 +206,7 @@ fn in_short(asked: &Asked, plan: &Plan) -> String {
     let verdicts = match plan.verdicts_asked() {
         0 => "no verdicts".to_owned(),
         _ if !plan.without_verdicts().is_empty() => "too few rounds for all verdicts".to_owned(),
+        _ if too_few(plan).is_some() => "verdicts only on what is asked first".to_owned(),
         count => counted(count, "verdict"),
     };
     format!("{least}{} in {}: {verdicts}", counted(plan.rounds, "round"), plan.predicted())
@@ -255,7 +257,7 @@ pub fn too_few(plan: &Plan) -> Option<String> {
         let names = listed(plan.verdicts.iter().filter(needs).map(|one| one.experiment), ", ");
         let (rounds, enough) = (counted(plan.rounds, "round"), plan.rounds_for_verdicts());
         return (!names.is_empty()).then(|| {
-            format!("from {rounds} of {names} only the questions asked first have verdicts; use `--rounds {enough}` for all")
+            format!("from {rounds} of {names} only what is asked first has verdicts; use `--rounds {enough}` for all")
         });
     }
     let needs = listed(lacking.iter().map(|(name, needed)| format!("{name} needs {needed}")), ", ");

@@ -323,7 +323,7 @@ impl Plan {
         };
         let is_question = || match comparison.relation {
             Relation::Choice | Relation::OneKey { .. } | Relation::KeyAndMore { .. } => {
-                is_first_setting() && is_chosen()
+                is_chosen() && is_first_setting()
             }
             Relation::OneSetting { .. } => true,
             Relation::Baseline

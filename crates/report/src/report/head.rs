@@ -88,13 +88,14 @@ fn own_rounds(report: &Report) -> String {
 /// The number of verdicts of each experiment, and their level.
 fn families(report: &Report) -> String {
     let asked = report.experiments.iter().flat_map(|one| {
-        let of = |count: usize, level: f64, what: &str| {
+        let of = |count: usize, level: f64, what: &str, on: &str| {
             let level = Alpha::new(level).map_or_else(String::new, confidence);
-            (count > 0).then(|| format!("{} of {} at {level}", counted(count, what), one.name))
+            (count > 0).then(|| format!("{} of {}{on} at {level}", counted(count, what), one.name))
         };
+        let others = if one.first_verdicts > 0 { "other verdict" } else { "verdict" };
         [
-            of(one.first_verdicts, one.first_level, "first question"),
-            of(one.verdicts_in_family, one.verdict_level, "verdict"),
+            of(one.first_verdicts, one.first_level, "verdict", " on what is asked first"),
+            of(one.verdicts_in_family, one.verdict_level, others, ""),
         ]
     });
     let asked = asked.flatten();
