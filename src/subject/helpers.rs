@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dunnage_analysis::subject::kinds::{Duty, Helper};
+use dunnage_analysis::subject::kinds::{Duty, Helper, Runs};
 
 use super::login::Login;
 use super::{Subject, kind_of};
@@ -66,19 +66,21 @@ impl Helping {
     }
 
     /// Whether a helper may run as this user: those of other users only have the name. Helpers of root become users of the system.
-    fn is_by(&self, user: u32) -> bool {
+    fn is_by(&self, user: u32, runs: Runs) -> bool {
         const NOBODY: u32 = 65_534;
-        user < 1000
-            || user == NOBODY
-            || Some(user) == self.user
-            || user == rustix::process::geteuid().as_raw()
+        let own = rustix::process::geteuid().as_raw();
+        match self.user {
+            Some(theirs) => user == theirs,
+            None if runs == Runs::ForUsers => own != 0 && user == own,
+            None => user < 1000 || user == own || (user == NOBODY && runs == Runs::WithoutRights),
+        }
     }
 
     /// The declared helpers that may be on the way of packets or names.
     pub fn on_the_way(self) -> impl Iterator<Item = (&'static str, Process)> {
         let declared = move |one: Process| {
             let helper = self.duty(&one).filter(|helper| helper.duty.is_on_the_way())?;
-            let is_ours = process::user_of(one.pid).is_some_and(|user| self.is_by(user));
+            let is_ours = process::user_of(one.pid).is_some_and(|user| self.is_by(user, helper.runs));
             is_ours.then_some((helper.name, one))
         };
         process::since(self.since).filter_map(declared)
@@ -130,7 +132,7 @@ impl Helping {
         for one in table.all.values().filter(|one| is_new(one) && !is_others(one)) {
             if let Some(helper) = self.duty(one)
                 && helper.duty != Duty::Daemon
-                && (table.user)(one.pid).is_some_and(|user| self.is_by(user))
+                && (table.user)(one.pid).is_some_and(|user| self.is_by(user, helper.runs))
             {
                 found.entry(one.pid).or_insert((By::Declared(helper.duty), None));
             }
@@ -150,7 +152,7 @@ impl Helping {
             // Any user may have cgroups, and name them after a container.
             if let Some(at) = at
                 && !own_line.contains(&one.pid)
-                && (table.user)(one.pid).is_some_and(|user| self.is_by(user))
+                && (table.user)(one.pid).is_some_and(|user| self.is_by(user, Runs::AsCaller))
             {
                 found.entry(one.pid).or_insert_with(|| (by(one, By::Cgroup), Some(at)));
             }
@@ -311,6 +313,27 @@ mod tests {
             (70, By::Cgroup, Some(0)),
         ];
         assert_eq!(found("docker", &all, &cgroups, &[31]), wanted);
+    }
+
+    #[test]
+    fn a_name_counts_for_those_whose_engine_runs_it_so() {
+        let own = rustix::process::geteuid().as_raw();
+        let declared = |kind: &str| super::super::KINDS.iter().find(|one| one.name == kind).unwrap().helpers;
+        let of = |kind: &str, name: &str, for_whom: Option<u32>, runs_as: u32| {
+            let helping = Helping { declared: declared(kind), since: SINCE, user: for_whom };
+            let helper = helping.duty(&Process::planted(9, 1, name, SINCE)).unwrap();
+            helping.is_by(runs_as, helper.runs)
+        };
+        // Docker's root has no network in user space: what is called so is another engine's.
+        assert!(
+            !of("docker", "slirp4netns", None, 65_534) && of("docker", "slirp4netns", Some(65_534), 65_534)
+        );
+        assert!(own != 0 || !of("docker", "slirp4netns", None, 0));
+        // Root's podman may have one, which stays root's; another program of root's gives up its rights.
+        assert!(of("podman", "slirp4netns", None, 0) && !of("podman", "slirp4netns", None, 65_534));
+        assert!(of("podman", "pasta", None, 65_534) && !of("podman", "pasta", None, 1001));
+        // A user's engine runs all as this user.
+        assert!(of("podman", "pasta", Some(1001), 1001) && !of("podman", "pasta", Some(1001), 0));
     }
 
     #[test]

@@ -27,6 +27,19 @@ pub struct Helper {
     pub name: &'static str,
     /// What it does.
     pub duty: Duty,
+    /// As whom it runs.
+    pub runs: Runs,
+}
+
+/// As whom a helper runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// As the caller of the engine, or as a user of the system.
+    AsCaller,
+    /// The same, and root's gives up its rights.
+    WithoutRights,
+    /// For rootless containers alone.
+    ForUsers,
 }
 
 /// What a helper does.
@@ -67,7 +80,15 @@ impl Duty {
 }
 
 const fn helper(duty: Duty, name: &'static str) -> Helper {
-    Helper { name, duty }
+    Helper { name, duty, runs: Runs::AsCaller }
+}
+
+const fn of_users(duty: Duty, name: &'static str) -> Helper {
+    Helper { name, duty, runs: Runs::ForUsers }
+}
+
+const fn without_rights(duty: Duty, name: &'static str) -> Helper {
+    Helper { name, duty, runs: Runs::WithoutRights }
 }
 
 impl Kind {
@@ -430,10 +451,10 @@ pub static DOCKER: Kind = Kind::of(
     helper(Duty::Daemon, "containerd"),
     helper(Duty::Shim, "containerd-shim"),
     helper(Duty::Ports, "docker-proxy"),
-    helper(Duty::Ports, "rootlesskit-docker-proxy"),
-    helper(Duty::Network, "rootlesskit"),
-    helper(Duty::Network, "slirp4netns"),
-    helper(Duty::Storage, "fuse-overlayfs"),
+    of_users(Duty::Ports, "rootlesskit-docker-proxy"),
+    of_users(Duty::Network, "rootlesskit"),
+    of_users(Duty::Network, "slirp4netns"),
+    of_users(Duty::Storage, "fuse-overlayfs"),
 ]);
 
 /// The kind `podman`.
@@ -446,8 +467,8 @@ pub static PODMAN: Kind = Kind::of(
 .helped_by(&[
     helper(Duty::Monitor, "conmon"),
     helper(Duty::Ports, "rootlessport"),
-    helper(Duty::Network, "pasta"),
-    helper(Duty::Network, "passt"),
+    without_rights(Duty::Network, "pasta"),
+    without_rights(Duty::Network, "passt"),
     helper(Duty::Network, "slirp4netns"),
     helper(Duty::Setup, "netavark"),
     helper(Duty::Names, "aardvark-dns"),
