@@ -4,6 +4,7 @@ mod store;
 
 use std::fs;
 use std::io::BufWriter;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use dunnage_orders::work::{Execute, Executed};
@@ -85,11 +86,11 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
 /// A way that does not work is an answer.
 fn refuse(sample: &mut Sample, why: Abort) -> Result<(), Abort> {
     let Abort::Failed(failure) = why else { return Err(why) };
-    let words = failure.words.clone().unwrap_or_default();
-    let (known, remedy) =
-        nested::explained(&failure.reason, if words.is_empty() { &failure.reason } else { &words });
+    let said = failure.words.as_deref().filter(|words| !words.is_empty());
+    let (known, remedy) = nested::explained(&failure.reason, said.unwrap_or(&failure.reason));
     let class = if known.class == FailureClass::Crash { failure.class } else { known.class };
-    let told = Failure { class, ..failure }.in_short();
+    let words = said.and(known.words);
+    let told = Failure { class, words, ..failure }.in_short();
     sample.add(names::REFUSED, told.replace('\n', " "));
     sample.extend(remedy.map(|remedy| (names::REMEDY, remedy.to_owned())));
     Ok(())
@@ -97,8 +98,7 @@ fn refuse(sample: &mut Sample, why: Abort) -> Result<(), Abort> {
 
 /// What starts of the same kind take outside.
 fn outside(subject: &dyn Subject, way: &Way, run: &RunContext) -> Result<Vec<i64>, Abort> {
-    let options = way.outside().iter().map(|word| (*word).to_owned()).collect();
-    let request = ContainerRequest { options, ..ContainerRequest::default() };
+    let request = ContainerRequest { options: way.outside(), ..ContainerRequest::default() };
     let one = |_| {
         let container = Container::run(subject, &request, run)?;
         let took = container.created().took().0;
@@ -139,7 +139,9 @@ impl Bound {
         let write = || {
             let mut file = BufWriter::new(fs::File::create(&archive)?);
             image.write_archive(&mut file, &|| !run.interrupts.pending())?;
-            std::io::Write::flush(&mut file)
+            std::io::Write::flush(&mut file)?;
+            // An ordinary user inside must be able to read it too.
+            fs::set_permissions(&archive, fs::Permissions::from_mode(0o644))
         };
         match write() {
             Err(_) if run.interrupts.asked() => return Err(Abort::Interrupted),

@@ -339,8 +339,9 @@ fn offers(spec: &Spec, is_rootless: bool) -> Vec<Need> {
     };
     // As a user's, an engine can give no more than the user has.
     let nests = match spec.name.as_str() {
-        _ if is_rootless || raw::user_and_group().0 != 0 => &[][..],
+        _ if raw::user_and_group().0 != 0 => &[][..],
         "docker" => &[Need::Nests, Need::NestsByDaemon],
+        "podman" if is_rootless => &[Need::Nests, Need::NestsByUsers, Need::NestsInUsers],
         "podman" => &[Need::Nests, Need::NestsByUsers],
         _ => &[],
     };

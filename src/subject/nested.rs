@@ -7,6 +7,9 @@
 mod failures;
 mod ways;
 
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 pub use failures::explained;
@@ -21,6 +24,7 @@ use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::PROBE;
 use crate::resource::Held;
 use crate::resource::journal::Entry;
+use crate::sys::filesystem;
 
 /// Ways that hand the host to what runs inside, so that only dunnage's image does.
 const OURS_ALONE: [&str; 7] = [
@@ -35,6 +39,8 @@ const OURS_ALONE: [&str; 7] = [
 /// Programs of the host that run inside, by the engine.
 const DAEMONS: [&str; 5] = ["dockerd", "docker", "containerd", "containerd-shim-runc-v2", "runc"];
 const DAEMONLESS: [&str; 3] = ["podman", "conmon", "crun"];
+/// Map the ids of a user, with the capability that each needs.
+const MAPPERS: [(&str, u32); 2] = [("newuidmap", 7), ("newgidmap", 6)];
 
 /// The way of this name with this subject outside.
 ///
@@ -61,7 +67,8 @@ pub fn way(spec: &Spec, name: &str) -> Result<&'static Way, Failure> {
             path.starts_with("/usr") || path.starts_with("/bin") || path.starts_with("/sbin")
         })
     };
-    match needed.iter().copied().chain(fuse).find(|name| !is_there(name)) {
+    let mappers = MAPPERS.iter().filter(|_| found.by_user && !has_image(spec)).map(|(name, _)| *name);
+    match needed.iter().copied().chain(mappers).chain(fuse).find(|name| !is_there(name)) {
         Some(missing) => Err(Failure::environment(format!(
             "`{missing}` is not in `/usr` of this host, whose programs run inside: install it, or choose an image with `image`"
         ))),
@@ -92,10 +99,10 @@ const HOSTS: [(&str, &str); 7] = [
 ];
 /// Files that an inner engine finds, each with its place.
 const FILES: [(&str, &str); 8] = [
-    ("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"),
-    ("/etc/group", "root:x:0:\n"),
-    ("/etc/subuid", "root:1:65535\n"),
-    ("/etc/subgid", "root:1:65535\n"),
+    ("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\npodman:x:1000:1000::/home/podman:/bin/sh\n"),
+    ("/etc/group", "root:x:0:\npodman:x:1000:\n"),
+    ("/etc/subuid", "root:1:65535\npodman:1:999\npodman:1001:64535\n"),
+    ("/etc/subgid", "root:1:65535\npodman:1:999\npodman:1001:64535\n"),
     ("/etc/containers/policy.json", "{\"default\":[{\"type\":\"insecureAcceptAnything\"}]}\n"),
     ("/etc/containers/registries.conf", "unqualified-search-registries = []\n"),
     (
@@ -120,6 +127,19 @@ fn socket(spec: &Spec) -> Result<PathBuf, Failure> {
     path.ok_or_else(|| {
         Failure::new(FailureClass::Unsupported, format!("`{address}` is no socket that can be bound in"))
     })
+}
+
+/// Copies a program of the host's that has root's rights there, and gives the copy this capability alone, as images do: with root's
+/// rights it may not write the maps of another user's namespace where root has no SYS_ADMIN. The format is that of `capabilities(7)`,
+/// version 2.
+fn able(name: &str, capability: u32, copy: &Path) -> io::Result<()> {
+    const VERSION_2_EFFECTIVE: u32 = 0x0200_0001;
+    let program = on_path(name).ok_or(io::ErrorKind::NotFound)?;
+    std::fs::write(copy, std::fs::read(program)?)?;
+    std::fs::set_permissions(copy, Permissions::from_mode(0o755))?;
+    let words = [VERSION_2_EFFECTIVE, 1 << capability, 0, 0, 0];
+    let value: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+    filesystem::set_attribute(copy, "security.capability", &value)
 }
 
 impl Way {
@@ -147,14 +167,29 @@ impl Way {
         let is_wanted = |inside: &str| inside != STORAGE || self.in_user_space;
         for (inside, text) in FILES.iter().filter(is_bound).filter(|(inside, _)| is_wanted(inside)) {
             let host = files.join(inside.replace('/', "-"));
-            std::fs::write(&host, text).or_environment(format_args!("cannot write `{}`", host.display()))?;
+            // A user's engine must be able to read them too.
+            let write = || {
+                std::fs::write(&host, text)?;
+                std::fs::set_permissions(&host, Permissions::from_mode(0o644))
+            };
+            write().or_environment(format_args!("cannot write `{}`", host.display()))?;
             mounts.push(mount(&host, inside, Access::ReadOnly));
         }
         mounts.push(mount(archive, ARCHIVE, Access::ReadOnly));
         if self.inner == Inner::Socket {
             mounts.push(mount(&socket(spec)?, "/var/run/docker.sock", Access::ReadWrite));
         }
-        let options = self.options.iter().map(|word| (*word).to_owned()).chain(own.iter().cloned()).collect();
+        let mut mappers = Vec::new();
+        for (name, capability) in MAPPERS.iter().filter(|_| self.by_user && !has_image(spec)) {
+            let host = files.join(name);
+            able(name, *capability, &host)
+                .or_environment(format_args!("cannot copy `{name}` to `{}`", files.display()))?;
+            // What is bound in has no rights of its own unless that is asked for.
+            let own = format!("{}:/usr/bin/{name}:ro,suid", host.display());
+            mappers.extend(["--volume".to_owned(), own]);
+        }
+        let asked = self.options.iter().map(|word| (*word).to_owned()).chain(own.iter().cloned());
+        let options = asked.chain(mappers).collect();
         let request =
             ContainerRequest { mounts, options, program: Resident::Serves, ..ContainerRequest::default() };
         Ok((request, files))
@@ -175,6 +210,7 @@ impl Way {
             self.looks_elsewhere.then(|| "DOCKER_HOST=tcp://docker:2375".to_owned()),
             self.storage.map(|driver| format!("STORAGE_DRIVER={driver}")),
             self.remounts.then(|| "cgroups remounted writable".to_owned()),
+            self.without_cgroups.then(|| "dockerd --rootless".to_owned()),
             (!self.run.is_empty()).then(|| self.run.join(" ")),
             (self.inner == Inner::Socket).then(|| "the daemon's socket bound in".to_owned()),
         ];
@@ -198,7 +234,8 @@ impl Way {
             let path = (!has_image(spec)).then(|| PATH.to_owned());
             return path.into_iter().collect();
         }
-        let usual = [PATH, "HOME=/root"].map(str::to_owned);
+        let home = if self.by_user { "HOME=/home/podman" } else { "HOME=/root" };
+        let usual = [PATH, home].map(str::to_owned);
         let elsewhere = self.looks_elsewhere.then(|| "DOCKER_HOST=tcp://docker:2375".to_owned());
         let storage = self.storage.map(|driver| format!("STORAGE_DRIVER={driver}"));
         usual.into_iter().chain(elsewhere).chain(storage).collect()
@@ -229,13 +266,18 @@ impl Way {
         // It is ready when it answers at its own socket, wherever clients look for it.
         // The image that many use has a wrapper which moves processes out of the root of version 2's cgroups.
         // Where a socket is bound in, clients talk to that daemon, and a second one would take its place.
+        // That of a user expects to have been started by a program which made its namespaces, and ends without its forwarder of ports.
         let daemon = "[ -S /var/run/docker.sock ] && exit 0\n\
-             $(command -v dind) dockerd >/tmp/daemon.log 2>&1 & own=$!\n\
+             $(command -v dind) dockerd $as_user >/tmp/daemon.log 2>&1 & own=$!\n\
              until docker --host unix:///var/run/docker.sock info >/dev/null 2>&1; do\n\
              kill -0 $own 2>/dev/null || { grep -v level=info /tmp/daemon.log | tail -n 3 >&2; exit 1; }\n\
              sleep 0.1; done";
+        let user = "mkdir -p /run/own && ln -s /bin/true /run/own/rootlesskit-docker-proxy\n\
+            export PATH=$PATH:/run/own XDG_RUNTIME_DIR=/run ROOTLESSKIT_STATE_DIR=/tmp ROOTLESSKIT_PARENT_EUID=1000\n\
+            as_user='--rootless --host unix:///var/run/docker.sock --data-root /var/lib/docker --exec-root /run/docker --pidfile /run/docker.pid'";
         let parts = [
-            Some(directories),
+            (!self.by_user).then_some(directories),
+            self.without_cgroups.then_some(user),
             self.remounts.then_some(cgroups),
             (self.inner == Inner::Docker).then_some(daemon),
         ];
@@ -249,22 +291,18 @@ impl Way {
     }
 
     /// Options with which the outer engine starts containers as the inner one does.
-    pub fn outside(&self) -> &'static [&'static str] {
-        match (self.outer, self.inner) {
-            ("podman", Inner::Podman) => &[
-                "--network",
-                "host",
-                "--ipc",
-                "host",
-                "--uts",
-                "host",
-                "--cgroupns",
-                "host",
-                "--cgroups",
-                "disabled",
-            ],
-            _ => &["--network", "none"],
-        }
+    pub fn outside(&self) -> Vec<String> {
+        let words = match (self.outer, self.inner) {
+            // A user's engine binds the host's queues of messages, which not every host has.
+            ("podman", Inner::Podman) if !Path::new("/dev/mqueue").exists() => {
+                "--network host --uts host --cgroupns host --cgroups disabled"
+            }
+            ("podman", Inner::Podman) => {
+                "--network host --ipc host --uts host --cgroupns host --cgroups disabled"
+            }
+            _ => "--network none",
+        };
+        words.split(' ').map(str::to_owned).collect()
     }
 
     /// Starts an inner container, detached, that stays and has this name in its environment.
@@ -299,7 +337,16 @@ impl Way {
 
     /// Where the inner engine stores what it has, in the outer container.
     pub fn store(&self) -> &'static str {
-        if self.inner == Inner::Podman { "/var/lib/containers" } else { "/var/lib/docker" }
+        match self.inner {
+            Inner::Podman if self.by_user => "/home/podman",
+            Inner::Podman => "/var/lib/containers",
+            _ => "/var/lib/docker",
+        }
+    }
+
+    /// Where files can be made in the outer container: in its root, or in a user's home.
+    pub fn writable(&self) -> &'static str {
+        if self.by_user { "/home/podman" } else { "/" }
     }
 
     /// Asks which storage driver the inner engine uses.

@@ -4,7 +4,7 @@
 mod crowd;
 mod images;
 mod names;
-mod nested;
+pub mod nested;
 mod pairs;
 mod published;
 mod storage;

@@ -6,13 +6,13 @@ use ::dunnage::record::{self, Recorded};
 use super::*;
 
 /// A fact of a way.
-fn fact<'a>(recorded: &'a Recorded, way: &str, name: ::dunnage::names::Fact) -> Option<&'a str> {
+pub fn fact<'a>(recorded: &'a Recorded, way: &str, name: ::dunnage::names::Fact) -> Option<&'a str> {
     let cell =
         recorded.plan.cells.iter().position(|cell| cell.setting.get("way") == Some(way)).expect("a way");
     recorded.facts(cell, name).next().flatten()
 }
 
-fn ran(dunnage: &Dunnage, subject: &str, ways: &[&str]) -> Recorded {
+pub fn ran(dunnage: &Dunnage, subject: &str, ways: &[&str]) -> Recorded {
     let ways: Vec<String> = ways.iter().map(|way| format!("--set way={way}")).collect();
     let ran = dunnage.run(&format!("run nested -s {subject} {} --rounds 1 --no-html -o DIR", ways.join(" ")));
     assert_eq!(ran.code, 0, "{ran}");
@@ -29,7 +29,9 @@ fn a_masked_proc_is_named_as_what_keeps_containers_from_containers() {
     }
     // Where there is no such device, one way less is asked for.
     let has_fuse = ["/dev/fuse", "/usr/bin/fuse-overlayfs"].iter().all(|path| Path::new(path).exists());
-    let ways = [&["copies", "copies-own-proc"][..], if has_fuse { &["fuse-own-proc"] } else { &[] }].concat();
+    let ways =
+        [&["copies", "copies-own-proc", "user-inside"][..], if has_fuse { &["fuse-own-proc"] } else { &[] }]
+            .concat();
     let recorded = ran(&Dunnage::new(), "podman", &ways);
     if has_fuse {
         let why = fact(&recorded, "fuse-own-proc", names::REFUSED);
@@ -44,6 +46,10 @@ fn a_masked_proc_is_named_as_what_keeps_containers_from_containers() {
     assert_eq!(of("copies-own-proc", names::DRIVER), "vfs");
     // Masked as it is, nothing of the host can be opened.
     assert_eq!(of("copies-own-proc", names::OPENS), "");
+    // As an ordinary user inside too, in a namespace of its own; files are the user's.
+    assert_eq!(of("user-inside", names::PLACE), "inside", "{}", of("user-inside", names::REFUSED));
+    assert_eq!(of("user-inside", names::CAPABILITIES).trim_start_matches('0'), "");
+    assert_eq!(fact(&recorded, "user-inside", names::UNWRITTEN), None);
 }
 
 #[test]

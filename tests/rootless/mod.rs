@@ -2,6 +2,7 @@
 
 mod identity;
 mod mapped;
+mod nested;
 mod podman;
 mod runtimes;
 pub mod user;

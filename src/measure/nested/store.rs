@@ -1,6 +1,6 @@
 //! A small write and a read of it, in the innermost container and in the outer one, and how much of it came to the device.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use dunnage_orders::Ask;
 use dunnage_orders::files::{Class, Files, How, Io, Moved, Read, Write};
@@ -23,22 +23,18 @@ fn how(class: Class) -> How {
     How { class, io: Io::Plain, block: BLOCK }
 }
 
-fn directory() -> PathBuf {
-    "/dunnage-files".into()
-}
-
 /// What is written and synced, and what is read from the page cache again.
-fn orders() -> (Write, Read) {
-    let write =
-        Write { path: directory(), files: Files { count: 1, bytes: STORED }, how: how(Class::Synced) };
-    (write, Read { path: directory(), count: 1, how: how(Class::Cached) })
+fn orders(root: &str) -> (Write, Read) {
+    let path = Path::new(root).join("dunnage-files");
+    let files = Files { count: 1, bytes: STORED };
+    let write = Write { path: path.clone(), files, how: how(Class::Synced) };
+    (write, Read { path, count: 1, how: how(Class::Cached) })
 }
 
 impl Nest<'_> {
     /// Adds what files cost, in the inner container of this name that runs, and outside. An inner container whose root cannot be
     /// written has none.
     pub(super) fn stores(&mut self, name: &str, found: &Found, sample: &mut Sample) -> Result<(), Abort> {
-        let (write, read) = orders();
         let machine = self.subject.machine();
         // What mounted the innermost root sees other paths than the host.
         let behind = match found.place {
@@ -46,8 +42,10 @@ impl Nest<'_> {
             _ => machine.behind(Some(found.pid), Path::new("/")),
         };
         let device = behind.and_then(|behind| behind.device);
-        let written = self.outer.ask(write.clone(), ALLOWED)?.done;
-        let read_again = self.outer.ask(read.clone(), ALLOWED)?.done;
+        let (write, read) = orders(self.way.writable());
+        let written = self.outer.ask(write, ALLOWED)?.done;
+        let read_again = self.outer.ask(read, ALLOWED)?.done;
+        let (write, read) = orders("/");
         sample.extend([(names::WROTE_OUTSIDE, written.took.0), (names::READ_OUTSIDE, read_again.took.0)]);
         // What is older than the write is not counted with it, nor is anything where others write as well.
         machine.settle_all();

@@ -3,7 +3,7 @@
 use crate::outcome::{Failure, FailureClass};
 
 /// What engines say when nesting fails: parts of the message, the kind of failure, and what helps.
-const KNOWN: [(&str, FailureClass, &str); 19] = [
+const KNOWN: [(&str, FailureClass, &str); 20] = [
     (
         "lookup docker",
         FailureClass::Environment,
@@ -28,6 +28,11 @@ const KNOWN: [(&str, FailureClass, &str); 19] = [
         "/sys/fs/cgroup … read-only file system",
         FailureClass::Permission,
         "cgroups are read-only: remount them with SYS_ADMIN, or docker 28's --security-opt writable-cgroups=true",
+    ),
+    (
+        "/sys/fs/cgroup … permission denied",
+        FailureClass::Permission,
+        "a user may make no cgroups there: dockerd --rootless inside, or an engine without a daemon",
     ),
     (
         "unable to create session key",
@@ -99,10 +104,25 @@ const KNOWN: [(&str, FailureClass, &str); 19] = [
 
 /// A failure inside with its class, and what helps, if that is known.
 pub fn explained(step: &str, words: &str) -> (Failure, Option<&'static str>) {
-    let plain = words.to_lowercase();
+    let plain = words.to_ascii_lowercase();
     let known = KNOWN.iter().find(|(parts, ..)| parts.split(" … ").all(|part| plain.contains(part)));
-    let class = known.map_or(FailureClass::Crash, |(_, class, _)| *class);
-    (Failure::new(class, step).with_words(words.as_bytes()), known.map(|(.., remedy)| *remedy))
+    let Some((parts, class, remedy)) = known else {
+        return (Failure::new(FailureClass::Crash, step).with_words(words.as_bytes()), None);
+    };
+    let at = parts.split(" … ").filter_map(|part| plain.find(part)).min().unwrap_or(0);
+    (Failure::new(*class, step).with_words(around(words, at).as_bytes()), Some(*remedy))
+}
+
+/// What an engine says around this place: from the part of its sentence before. Paths and options may come first, longer than anybody reads.
+fn around(words: &str, at: usize) -> String {
+    const LONG: usize = 160;
+    let parts = |end: usize| words[..end].rmatch_indices([':', '\n']).map(|(at, _)| at + 1).chain([0]);
+    let begin = if words.len() <= LONG { 0 } else { parts(at).nth(1).unwrap_or(0) };
+    let begin = if at - begin > LONG { parts(at).next().unwrap_or(0) } else { begin };
+    let begin = if at - begin > LONG { at } else { begin };
+    let mark = if begin == 0 { "" } else { "… " };
+    let end = words[at..].find('\n').map_or(words.len(), |length| at + length);
+    format!("{mark}{}", words[begin..end].trim())
 }
 
 #[cfg(test)]
@@ -119,6 +139,12 @@ mod tests {
                 .contains("AppArmor")
         );
         assert!(remedy("mkdir /sys/fs/cgroup/cpuset/docker: read-only file system").contains("cgroups"));
+        let long = format!(
+            "Error: mounting {}: using mount program: fuse: failed to open /dev/fuse: no\n: exit status 1",
+            "x".repeat(900)
+        );
+        let (failure, _) = explained("the inner start failed", &long);
+        assert_eq!(failure.words.as_deref(), Some("… fuse: failed to open /dev/fuse: no"));
         let (failure, remedy) = explained("the inner start failed", "no idea");
         assert_eq!((failure.class, remedy), (FailureClass::Crash, None));
     }

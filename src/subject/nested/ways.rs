@@ -28,6 +28,10 @@ pub struct Way {
     pub(super) looks_elsewhere: bool,
     /// Whether storage is set up as in `quay.io/podman/stable`: an overlay in user space, without fsync.
     pub(super) in_user_space: bool,
+    /// Whether all inside is done by an ordinary user, as `quay.io/podman/stable` has one.
+    pub(super) by_user: bool,
+    /// Whether the daemon is one that makes no cgroups, as that of a user.
+    pub(super) without_cgroups: bool,
     /// The storage driver that the inner engine gets.
     pub(super) storage: Option<&'static str>,
     /// Options of the inner start.
@@ -44,6 +48,8 @@ const PLAIN: Way = Way {
     remounts: false,
     looks_elsewhere: false,
     in_user_space: false,
+    by_user: false,
+    without_cgroups: false,
     storage: None,
     run: &[],
     instead: "",
@@ -53,7 +59,7 @@ const SERVICE: &str = "a daemon of its own machine; for builds buildah or rootle
 const ROOTLESS: &str = "a rootless engine outside: then root inside is an ordinary user";
 
 /// All ways.
-pub(super) static ALL: [Way; 15] = [
+pub(super) static ALL: [Way; 17] = [
     Way { name: "privileged", options: &["--privileged"], looks_elsewhere: true, instead: SERVICE, ..PLAIN },
     Way {
         name: "privileged-own-socket",
@@ -183,6 +189,44 @@ pub(super) static ALL: [Way; 15] = [
         ],
         remounts: true,
         instead: ROOTLESS,
+        ..PLAIN
+    },
+    Way {
+        name: "user-inside",
+        outer: "podman",
+        inner: Inner::Podman,
+        by_user: true,
+        options: &[
+            "--user",
+            "podman",
+            RELAXED[2],
+            RELAXED[3],
+            "--mount",
+            "type=volume,destination=/home/podman,U=true",
+            "--tmpfs",
+            "/tmp",
+            "--tmpfs",
+            "/run",
+            "--tmpfs",
+            "/var/tmp",
+        ],
+        run: &["--volume", "/proc:/proc"],
+        instead: ROOTLESS,
+        ..PLAIN
+    },
+    Way {
+        name: "daemon-of-user",
+        outer: "podman",
+        without_cgroups: true,
+        options: &[
+            "--cap-add",
+            "sys_admin,net_admin,mknod,net_raw,audit_write",
+            RELAXED[2],
+            RELAXED[3],
+            "--volume",
+            "/var/lib/docker",
+        ],
+        instead: "the same engine inside, without a daemon",
         ..PLAIN
     },
     Way { name: OWN, instead: ROOTLESS, ..PLAIN },

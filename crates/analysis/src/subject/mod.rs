@@ -80,11 +80,13 @@ pub enum Need {
     NestsByDaemon,
     /// The ways of nesting of an engine without one, most of which use a user namespace inside.
     NestsByUsers,
+    /// Those of nesting in a user's engine.
+    NestsInUsers,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 17] = [
+    pub const ALL: [Need; 18] = [
         Need::Launch,
         Need::Lifecycle,
         Need::Exec,
@@ -102,6 +104,7 @@ impl Need {
         Need::Nests,
         Need::NestsByDaemon,
         Need::NestsByUsers,
+        Need::NestsInUsers,
     ];
     /// What everything that makes containers supports.
     pub const CONTAINER: [Need; 5] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Work, Need::Network];
@@ -131,6 +134,7 @@ impl Need {
             Need::Nests => "no engine can be started in its containers",
             Need::NestsByDaemon => "it is a way of engines with a daemon",
             Need::NestsByUsers => "it is a way of engines without a daemon",
+            Need::NestsInUsers => "it is a way of a user's engine",
         }
     }
 }
