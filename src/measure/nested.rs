@@ -1,5 +1,6 @@
 //! `nested`: an outer container in which an engine is started, and what it starts; with the same outside.
 
+mod build;
 mod store;
 
 use std::fs;
@@ -12,7 +13,7 @@ use dunnage_orders::work::{Execute, Executed};
 use super::{Stamps, sample_of};
 use crate::experiment::Setting;
 use crate::experiment::command::line;
-use crate::experiment::nested::{INSIDE, SIBLING, names};
+use crate::experiment::nested::{DOES, INSIDE, SIBLING, names};
 use crate::image::{EXECUTABLE, Image};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment, Sample};
 use crate::probe::Task;
@@ -68,7 +69,8 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let bound = Bound::make(subject, (way, &own), run)?;
     match Nest::begin(subject, way, bound, run) {
         Ok(mut nest) => {
-            match nest.tried(&mut sample) {
+            let does = setting.get(DOES).unwrap_or("start");
+            match nest.tried(does, &mut sample) {
                 // What ended it is not what was asked.
                 Err(Abort::Failed(why)) if nest.has_ended() => {
                     let reason = "the outer container ended while the engine in it was tried".to_owned();
@@ -86,14 +88,19 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
 /// A way that does not work is an answer.
 fn refuse(sample: &mut Sample, why: Abort) -> Result<(), Abort> {
     let Abort::Failed(failure) = why else { return Err(why) };
+    let (told, remedy) = known(failure);
+    sample.add(names::REFUSED, told.in_short().replace('\n', " "));
+    sample.extend(remedy.map(|remedy| (names::REMEDY, remedy.to_owned())));
+    Ok(())
+}
+
+/// A failure with what is known of its words, and what helps.
+fn known(failure: Failure) -> (Failure, Option<&'static str>) {
     let said = failure.words.as_deref().filter(|words| !words.is_empty());
     let (known, remedy) = nested::explained(&failure.reason, said.unwrap_or(&failure.reason));
     let class = if known.class == FailureClass::Crash { failure.class } else { known.class };
     let words = said.and(known.words);
-    let told = Failure { class, words, ..failure }.in_short();
-    sample.add(names::REFUSED, told.replace('\n', " "));
-    sample.extend(remedy.map(|remedy| (names::REMEDY, remedy.to_owned())));
-    Ok(())
+    (Failure { class, words, ..failure }, remedy)
 }
 
 /// What starts of the same kind take outside.
@@ -219,7 +226,7 @@ impl<'a> Nest<'a> {
     }
 
     /// Starts an engine and containers inside, and adds what is found out to the sample.
-    fn tried(&mut self, sample: &mut Sample) -> Result<(), Abort> {
+    fn tried(&mut self, does: &str, sample: &mut Sample) -> Result<(), Abort> {
         let first = init_of(self.outer.first_process()?);
         confine(first, sample)?;
         let begun = match self.script("the inner engine does not start", &self.way.begin(), READY) {
@@ -260,6 +267,17 @@ impl<'a> Nest<'a> {
         }
         sample.add(names::DRIVER, fact(driver.output.trim()));
         sample.add(names::INNER, took);
+        if does != "start" {
+            match self.built(does, first) {
+                Ok(()) => sample.add(names::BUILT, "yes".to_owned()),
+                Err(Abort::Failed(why)) => {
+                    let (why, remedy) = known(why);
+                    let remedy = remedy.map(|remedy| format!(" – {remedy}")).unwrap_or_default();
+                    sample.add(names::BUILT, format!("no: {}{remedy}", fact(&why.in_short())));
+                }
+                Err(abort) => return Err(abort),
+            }
+        }
         Ok(())
     }
 

@@ -27,13 +27,14 @@ use crate::resource::journal::Entry;
 use crate::sys::filesystem;
 
 /// Ways that hand the host to what runs inside, so that only dunnage's image does.
-const OURS_ALONE: [&str; 7] = [
+const OURS_ALONE: [&str; 8] = [
     "privileged",
     "privileged-own-socket",
     "almost-privileged",
     "socket",
     "relaxed",
     "relaxed-network",
+    "service-tls",
     "daemon-inside",
 ];
 /// Programs of the host that run inside, by the engine.
@@ -68,7 +69,8 @@ pub fn way(spec: &Spec, name: &str) -> Result<&'static Way, Failure> {
         })
     };
     let mappers = MAPPERS.iter().filter(|_| found.by_user && !has_image(spec)).map(|(name, _)| *name);
-    match needed.iter().copied().chain(mappers).chain(fuse).find(|name| !is_there(name)) {
+    let certifies = found.over_tls.then_some("openssl");
+    match needed.iter().copied().chain(mappers).chain(fuse).chain(certifies).find(|name| !is_there(name)) {
         Some(missing) => Err(Failure::environment(format!(
             "`{missing}` is not in `/usr` of this host, whose programs run inside: install it, or choose an image with `image`"
         ))),
@@ -85,6 +87,8 @@ pub fn has_image(spec: &Spec) -> bool {
 pub const ENGINE: &str =
     "for own in dockerd podman docker; do command -v $own >/dev/null && echo $own && exit; done; exit 1";
 
+/// Where an image is built in the outer container.
+pub const BUILT: &str = "/tmp/build";
 /// The archive of the image that runs innermost, in the outer container.
 pub const ARCHIVE: &str = "/image.tar";
 /// Directories and files of the host that an engine and its libraries need.
@@ -211,6 +215,7 @@ impl Way {
             self.storage.map(|driver| format!("STORAGE_DRIVER={driver}")),
             self.remounts.then(|| "cgroups remounted writable".to_owned()),
             self.without_cgroups.then(|| "dockerd --rootless".to_owned()),
+            self.over_tls.then(|| TLS.join(" ")),
             (!self.run.is_empty()).then(|| self.run.join(" ")),
             (self.inner == Inner::Socket).then(|| "the daemon's socket bound in".to_owned()),
         ];
@@ -238,7 +243,8 @@ impl Way {
         let usual = [PATH, home].map(str::to_owned);
         let elsewhere = self.looks_elsewhere.then(|| "DOCKER_HOST=tcp://docker:2375".to_owned());
         let storage = self.storage.map(|driver| format!("STORAGE_DRIVER={driver}"));
-        usual.into_iter().chain(elsewhere).chain(storage).collect()
+        let certified = TLS.iter().filter(|_| self.over_tls).map(|own| (*own).to_owned());
+        usual.into_iter().chain(elsewhere).chain(storage).chain(certified).collect()
     }
 
     /// What a client waits for that says nothing, where it looks for a daemon elsewhere.
@@ -268,16 +274,17 @@ impl Way {
         // Where a socket is bound in, clients talk to that daemon, and a second one would take its place.
         // That of a user expects to have been started by a program which made its namespaces, and ends without its forwarder of ports.
         let daemon = "[ -S /var/run/docker.sock ] && exit 0\n\
-             $(command -v dind) dockerd $as_user >/tmp/daemon.log 2>&1 & own=$!\n\
+             $(command -v dind) dockerd $own_options >/tmp/daemon.log 2>&1 & own=$!\n\
              until docker --host unix:///var/run/docker.sock info >/dev/null 2>&1; do\n\
              kill -0 $own 2>/dev/null || { grep -v level=info /tmp/daemon.log | tail -n 3 >&2; exit 1; }\n\
              sleep 0.1; done";
         let user = "mkdir -p /run/own && ln -s /bin/true /run/own/rootlesskit-docker-proxy\n\
             export PATH=$PATH:/run/own XDG_RUNTIME_DIR=/run ROOTLESSKIT_STATE_DIR=/tmp ROOTLESSKIT_PARENT_EUID=1000\n\
-            as_user='--rootless --host unix:///var/run/docker.sock --data-root /var/lib/docker --exec-root /run/docker --pidfile /run/docker.pid'";
+            own_options='--rootless --host unix:///var/run/docker.sock --data-root /var/lib/docker --exec-root /run/docker --pidfile /run/docker.pid'";
         let parts = [
             (!self.by_user).then_some(directories),
             self.without_cgroups.then_some(user),
+            self.over_tls.then_some(CERTIFY),
             self.remounts.then_some(cgroups),
             (self.inner == Inner::Docker).then_some(daemon),
         ];
@@ -328,6 +335,33 @@ impl Way {
         Ok(is_outside.then(|| run.note(resources::container(spec, name))).transpose()?)
     }
 
+    /// Builds an image in this directory, by a script that goes on without it: what is said is in `log` there, and the end in `code`. A step
+    /// of the build has this name in its environment, and carries out an order.
+    ///
+    /// # Errors
+    /// If the engine outside would do that, or the inner one has no such builder.
+    pub fn build(&self, name: &str, image: &str, order: &[String], how: &str) -> Result<String, Failure> {
+        let unsupported = |why: &str| Failure::new(FailureClass::Unsupported, why);
+        if self.inner == Inner::Socket {
+            return Err(unsupported("the daemon outside builds, and keeps what it has built"));
+        }
+        let kit = match (self.inner, how) {
+            (Inner::Podman, "buildkit") => return Err(unsupported("it is a builder of the other engine")),
+            (Inner::Podman, _) => "",
+            (_, "buildkit") => "DOCKER_BUILDKIT=1",
+            _ => "DOCKER_BUILDKIT=0",
+        };
+        let words: Vec<String> =
+            [EXECUTABLE, PROBE].map(str::to_owned).into_iter().chain(order.iter().cloned()).collect();
+        let step = serde_json::Value::from(words);
+        let (client, options, directory) = (self.client(), self.run.join(" "), BUILT);
+        Ok(format!(
+            "mkdir -p {directory} && cd {directory} && rm -f code || exit\n\
+             cat >Dockerfile <<'END'\nFROM {image}\nENV {NONCE}={name}\nRUN {step}\nEND\n\
+             {{ {kit} {client} build {options} --tag dunnage-built . </dev/null >log 2>&1; echo $? >code; }} >/dev/null 2>&1 &"
+        ))
+    }
+
     /// Removes it.
     pub fn remove(&self, name: &str) -> Vec<String> {
         let at_once = if self.inner == Inner::Podman { &["--time", "0"][..] } else { &[] };
@@ -357,6 +391,21 @@ impl Way {
 }
 
 const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What tells clients of a daemon that is a service of a job, as GitLab's documentation has it.
+const TLS: [&str; 3] =
+    ["DOCKER_HOST=tcp://localhost:2376", "DOCKER_TLS_VERIFY=1", "DOCKER_CERT_PATH=/certs/client"];
+/// Makes an authority, and certificates of both sides that it has signed.
+const CERTIFY: &str = "mkdir -p /certs/client && cd /certs || exit\n\
+    printf '[req]\\ndistinguished_name=own\\n[own]\\n' >own.cnf; printf 'subjectAltName=DNS:localhost\\n' >own.ext\n\
+    export OPENSSL_CONF=/certs/own.cnf; new='-nodes -newkey ec -pkeyopt ec_paramgen_curve:prime256v1'\n\
+    { openssl req -x509 $new -days 2 -subj /CN=own -keyout ca-key.pem -out ca.pem &&\n\
+    for side in server client; do\n\
+    openssl req $new -subj /CN=$side -keyout $side-key.pem -out $side.csr &&\n\
+    openssl x509 -req -in $side.csr -CA ca.pem -CAkey ca-key.pem -CAcreateserial -days 2 -extfile own.ext -out $side.pem || exit\n\
+    done; } 2>tls.log || { cat tls.log >&2; exit 1; }\n\
+    cp ca.pem client/ca.pem; cp client.pem client/cert.pem; cp client-key.pem client/key.pem; cd /\n\
+    own_options='--host unix:///var/run/docker.sock --host tcp://127.0.0.1:2376 --tlsverify --tlscacert /certs/ca.pem --tlscert /certs/server.pem --tlskey /certs/server-key.pem'";
 
 /// The variable that marks the innermost process.
 pub const NONCE: &str = "DUNNAGE_NONCE";

@@ -12,6 +12,37 @@ pub fn fact<'a>(recorded: &'a Recorded, way: &str, name: ::dunnage::names::Fact)
     recorded.facts(cell, name).next().flatten()
 }
 
+#[test]
+fn a_build_inside_works_if_a_step_of_it_has_run_inside() {
+    const TEST: &str = "a_build_inside_works_if_a_step_of_it_has_run_inside";
+    let built = |subject: &str, ways: &str, way| {
+        let dunnage = Dunnage::new();
+        let recorded = ran(&dunnage, subject, &[&*format!("{way} --set does=build{ways}")]);
+        let all = (0..recorded.plan.cells.len()).map(|cell| {
+            let built = recorded.facts(cell, names::BUILT).flatten().next().unwrap_or_default();
+            (recorded.plan.cells[cell].setting.get("does").unwrap_or_default().to_owned(), built.to_owned())
+        });
+        all.collect::<Vec<_>>()
+    };
+    if !lacks(TEST, Need::Podman) && !lacks(TEST, Need::Root) {
+        let own = |does: &str, built: &str| (does.to_owned(), built.to_owned());
+        assert_eq!(built("podman", "", "copies-own-proc"), [own("build", "yes")]);
+        // Without what a start needs, there is no build either: both ask for a new /proc.
+        assert_eq!(built("podman", "", "copies"), [own("build", "")]);
+    }
+    if !lacks(TEST, Need::Docker) && !lacks(TEST, Need::Root) {
+        let all = built("docker", " --set does=buildkit", "relaxed-network");
+        let of =
+            |does: &str| all.iter().find(|(own, _)| own == does).map(|(_, built)| &**built).unwrap_or("");
+        assert_eq!(of("build"), "yes", "{all:?}");
+        // A client may have come without its plugin.
+        let kit = of("buildkit");
+        assert!(kit == "yes" || kit.contains("buildx"), "{all:?}");
+        let [(_, socket)] = &built("docker", "", "socket")[..] else { panic!("one cell") };
+        assert!(socket.starts_with("no: unsupported: the daemon outside builds"), "{socket}");
+    }
+}
+
 pub fn ran(dunnage: &Dunnage, subject: &str, ways: &[&str]) -> Recorded {
     let ways: Vec<String> = ways.iter().map(|way| format!("--set way={way}")).collect();
     let ran = dunnage.run(&format!("run nested -s {subject} {} --rounds 1 --no-html -o DIR", ways.join(" ")));
@@ -90,7 +121,7 @@ fn a_daemon_inside_is_told_from_one_outside() {
     if lacks(TEST, Need::Docker) || lacks(TEST, Need::Root) {
         return;
     }
-    let recorded = ran(&Dunnage::new(), "docker", &["socket", "relaxed", "relaxed-network"]);
+    let recorded = ran(&Dunnage::new(), "docker", &["socket", "relaxed", "relaxed-network", "service-tls"]);
     let of = |way, name| fact(&recorded, way, name).unwrap_or_default();
     assert_eq!(of("socket", names::PLACE), "sibling", "{}", of("socket", names::REFUSED));
     assert_eq!(of("socket", names::CGROUP), "not the outer's");
@@ -98,4 +129,7 @@ fn a_daemon_inside_is_told_from_one_outside() {
     assert_eq!(of("relaxed-network", names::PLACE), "inside", "{}", of("relaxed-network", names::REFUSED));
     assert_eq!(of("relaxed-network", names::CGROUP), "below the outer's");
     assert_eq!(of("relaxed-network", names::FILTER), "0");
+    // One that is reached at a port, with certificates; here without the program that makes them.
+    let (place, refused) = (fact(&recorded, "service-tls", names::PLACE), of("service-tls", names::REFUSED));
+    assert!(place == Some("inside") || refused.contains("openssl"), "{place:?} {refused}");
 }

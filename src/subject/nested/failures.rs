@@ -3,7 +3,7 @@
 use crate::outcome::{Failure, FailureClass};
 
 /// What engines say when nesting fails: parts of the message, the kind of failure, and what helps.
-const KNOWN: [(&str, FailureClass, &str); 20] = [
+const KNOWN: [(&str, FailureClass, &str); 21] = [
     (
         "lookup docker",
         FailureClass::Environment,
@@ -94,6 +94,11 @@ const KNOWN: [(&str, FailureClass, &str); 20] = [
         "failed to mount overlay",
         FailureClass::Permission,
         "no overlay on an overlay: a volume for the inner engine's storage",
+    ),
+    (
+        "the buildx component is missing",
+        FailureClass::Environment,
+        "install the engine's buildx plugin, or take its own builder",
     ),
     (
         "minimum supported api version",

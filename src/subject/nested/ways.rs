@@ -32,6 +32,8 @@ pub struct Way {
     pub(super) by_user: bool,
     /// Whether the daemon is one that makes no cgroups, as that of a user.
     pub(super) without_cgroups: bool,
+    /// Whether clients reach the daemon at a port, with certificates, as they do where it is a service of a job.
+    pub(super) over_tls: bool,
     /// The storage driver that the inner engine gets.
     pub(super) storage: Option<&'static str>,
     /// Options of the inner start.
@@ -50,6 +52,7 @@ const PLAIN: Way = Way {
     in_user_space: false,
     by_user: false,
     without_cgroups: false,
+    over_tls: false,
     storage: None,
     run: &[],
     instead: "",
@@ -59,7 +62,7 @@ const SERVICE: &str = "a daemon of its own machine; for builds buildah or rootle
 const ROOTLESS: &str = "a rootless engine outside: then root inside is an ordinary user";
 
 /// All ways.
-pub(super) static ALL: [Way; 17] = [
+pub(super) static ALL: [Way; 18] = [
     Way { name: "privileged", options: &["--privileged"], looks_elsewhere: true, instead: SERVICE, ..PLAIN },
     Way {
         name: "privileged-own-socket",
@@ -95,6 +98,25 @@ pub(super) static ALL: [Way; 17] = [
     },
     Way {
         name: "relaxed-network",
+        options: &[
+            RELAXED[0],
+            RELAXED[1],
+            RELAXED[2],
+            RELAXED[3],
+            "--cap-add",
+            "SYS_ADMIN",
+            "--cap-add",
+            "NET_ADMIN",
+            "--volume",
+            "/var/lib/docker",
+        ],
+        remounts: true,
+        instead: SERVICE,
+        ..PLAIN
+    },
+    Way {
+        name: "service-tls",
+        over_tls: true,
         options: &[
             RELAXED[0],
             RELAXED[1],

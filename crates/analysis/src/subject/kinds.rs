@@ -31,7 +31,7 @@ pub struct Helper {
     pub runs: Runs,
 }
 
-/// As whom a helper runs.
+/// Its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
     /// As the caller of the engine, or as a user of the system.
@@ -83,12 +83,10 @@ const fn helper(duty: Duty, name: &'static str) -> Helper {
     Helper { name, duty, runs: Runs::AsCaller }
 }
 
-const fn of_users(duty: Duty, name: &'static str) -> Helper {
-    Helper { name, duty, runs: Runs::ForUsers }
-}
-
-const fn without_rights(duty: Duty, name: &'static str) -> Helper {
-    Helper { name, duty, runs: Runs::WithoutRights }
+impl Helper {
+    const fn as_whom(self, runs: Runs) -> Helper {
+        Helper { runs, ..self }
+    }
 }
 
 impl Kind {
@@ -451,10 +449,10 @@ pub static DOCKER: Kind = Kind::of(
     helper(Duty::Daemon, "containerd"),
     helper(Duty::Shim, "containerd-shim"),
     helper(Duty::Ports, "docker-proxy"),
-    of_users(Duty::Ports, "rootlesskit-docker-proxy"),
-    of_users(Duty::Network, "rootlesskit"),
-    of_users(Duty::Network, "slirp4netns"),
-    of_users(Duty::Storage, "fuse-overlayfs"),
+    helper(Duty::Ports, "rootlesskit-docker-proxy").as_whom(Runs::ForUsers),
+    helper(Duty::Network, "rootlesskit").as_whom(Runs::ForUsers),
+    helper(Duty::Network, "slirp4netns").as_whom(Runs::ForUsers),
+    helper(Duty::Storage, "fuse-overlayfs").as_whom(Runs::ForUsers),
 ]);
 
 /// The kind `podman`.
@@ -467,8 +465,8 @@ pub static PODMAN: Kind = Kind::of(
 .helped_by(&[
     helper(Duty::Monitor, "conmon"),
     helper(Duty::Ports, "rootlessport"),
-    without_rights(Duty::Network, "pasta"),
-    without_rights(Duty::Network, "passt"),
+    helper(Duty::Network, "pasta").as_whom(Runs::WithoutRights),
+    helper(Duty::Network, "passt").as_whom(Runs::WithoutRights),
     helper(Duty::Network, "slirp4netns"),
     helper(Duty::Setup, "netavark"),
     helper(Duty::Names, "aardvark-dns"),

@@ -28,7 +28,7 @@ names! {
     }
     Fact {
         REFUSED = "nesting_refused", REMEDY = "nesting_remedy", PLACE = "nesting_place", CGROUP = "nesting_cgroup",
-        DRIVER = "inner_storage_driver", CAPABILITIES = "outer_capabilities", FILTER = "outer_seccomp", PROFILE = "outer_apparmor", UNWRITTEN = "inner_files_refused",
+        DRIVER = "inner_storage_driver", CAPABILITIES = "outer_capabilities", FILTER = "outer_seccomp", PROFILE = "outer_apparmor", UNWRITTEN = "inner_files_refused", BUILT = "inner_build",
         OPENS = "outer_opens",
         ASKED = "nesting_options", INSTEAD = "nesting_instead",
     }
@@ -92,6 +92,8 @@ static METRICS: [Metric; 10] = [
 
 /// The user's own way.
 const OWN: &str = "own";
+/// A daemon that is a service.
+const TLS: &str = "service-tls";
 
 static KEYS: [SettingKey; 1] = [SettingKey::of(
     "way",
@@ -112,10 +114,23 @@ static KEYS: [SettingKey; 1] = [SettingKey::of(
         "daemon-of-user",
     ],
 )
-.or(|value| fits(value == OWN, "a way that `dunnage list experiments nested` names, or `own`, which is yours"))
-.meaning("how the outer container is made, and what is done inside; with `own`, all that is special is in `options`")];
+.or(|value| {
+    fits(
+        [OWN, TLS].contains(&value),
+        "a way that `dunnage list experiments nested` names, or `service-tls`, or `own`, which is yours",
+    )
+})
+.meaning(
+    "how the outer container is made, and what is done inside; with `service-tls`, clients reach the daemon at a port, with certificates, as \
+     GitLab's jobs do; with `own`, all that is special is in `options`",
+)];
 
-static GUARDED: [SettingKey; 1] = [SettingKey::of("options", &[])
+/// What is done inside.
+pub const DOES: &str = "does";
+
+static GUARDED: [SettingKey; 2] = [SettingKey::of(DOES, &["start", "build", "buildkit"]).meaning(
+    "what is done inside besides starts: nothing, or an image is built by the engine's own builder, or by BuildKit",
+), SettingKey::of("options", &[])
     .or(|value| line::split(value).map(drop))
     .meaning(
         "with `way=own`: options of your outer container, split into words as a shell does it; with `image=` it is yours too, with the engine in it",
@@ -139,6 +154,7 @@ pub static NESTED: Experiment = Experiment {
         ("way", "socket", Need::NestsByDaemon),
         ("way", "relaxed", Need::NestsByDaemon),
         ("way", "relaxed-network", Need::NestsByDaemon),
+        ("way", TLS, Need::NestsByDaemon),
         ("way", "fuse", Need::NestsByUsers),
         ("way", "fuse-own-proc", Need::NestsByUsers),
         ("way", "copies", Need::NestsByUsers),

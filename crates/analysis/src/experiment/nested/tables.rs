@@ -1,10 +1,10 @@
 //! The table of `nested`: a row for each way, and a sentence for each.
 
 use super::names::{
-    ASKED, CAPABILITIES, CGROUP, DEVICES, DISKS, DRIVER, FILTER, INSTEAD, MASKED, OPENS, PLACE, PROFILE,
-    REFUSED, REMEDY, UNWRITTEN,
+    ASKED, BUILT, CAPABILITIES, CGROUP, DEVICES, DISKS, DRIVER, FILTER, INSTEAD, MASKED, OPENS, PLACE,
+    PROFILE, REFUSED, REMEDY, UNWRITTEN,
 };
-use super::{INSIDE, NAME, SIBLING};
+use super::{DOES, INSIDE, NAME, SIBLING};
 use crate::names::{Counter, Fact};
 use crate::stats::Estimate;
 use crate::units::Unit;
@@ -56,6 +56,11 @@ impl Row<'_> {
 
     fn way(&self) -> &str {
         self.view.cell(self.cell).setting.get("way").unwrap_or_default()
+    }
+
+    /// The builder that was asked for, if it is not the engine's own.
+    fn kit(&self) -> Option<&'static str> {
+        (self.view.cell(self.cell).setting.get(DOES) == Some("buildkit")).then_some("BuildKit")
     }
 
     /// In how many rounds there is such a fact.
@@ -126,7 +131,9 @@ impl Row<'_> {
 fn told(label: &str, rows: &[Row<'_>]) -> String {
     let own: Vec<&Row<'_>> = rows.iter().filter(|row| row.view.label(row.cell) == label).collect();
     let names = |is_it: &dyn Fn(&Row<'_>) -> bool| {
-        own.iter().filter(|row| is_it(row)).map(|row| row.way()).collect::<Vec<_>>().join(", ")
+        let mut names: Vec<&str> = own.iter().filter(|row| is_it(row)).map(|row| row.way()).collect();
+        names.dedup();
+        names.join(", ")
     };
     let inside = names(&|row| row.fact(PLACE) == Some(INSIDE));
     if inside.is_empty() {
@@ -158,6 +165,12 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
     };
     let head =
         |row: &Row<'_>| vec![Item::Text(view.label(row.cell).to_owned()), Item::Text(row.way().to_owned())];
+    let builds = |row: &Row<'_>| {
+        let own = row.fact(BUILT)?;
+        let answer = own.split_once(": ").map_or(own, |(no, _)| no);
+        Some(format!("{}{answer}", row.kit().map(|kit| format!("{kit}: ")).unwrap_or_default()))
+    };
+    let is_built = rows.iter().any(|row| builds(row).is_some());
     let ways = |row: &Row<'_>| {
         let interval = |metric| row.of(metric).map_or(Item::Nothing("none".to_owned()), Item::Interval);
         let host = match row.fact(PLACE) {
@@ -166,7 +179,8 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
             None => Item::Nothing("none".to_owned()),
         };
         let more = [Item::Text(row.works()), interval("inner"), interval("times"), host];
-        head(row).into_iter().chain(more).collect()
+        let built = is_built.then(|| text(builds(row).as_deref()));
+        head(row).into_iter().chain(more).chain(built).collect()
     };
     let options = |row: &Row<'_>| {
         let [asked, driver, cgroup, instead] =
@@ -186,8 +200,14 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
             }
         }
         summary.extend(all.iter().map(|(why, ways)| format!("{label} {}: {why}", ways.join(", "))));
+        let unbuilt = rows.iter().filter(|row| view.label(row.cell) == *label);
+        summary.extend(unbuilt.filter_map(|row| {
+            let (_, why) = row.fact(BUILT)?.split_once("no: ")?;
+            let kit = row.kit().map(|kit| format!(", {kit}")).unwrap_or_default();
+            Some(format!("{label} {}{kit}: {why}", row.way()))
+        }));
     }
-    let columns = vec![
+    let mut columns = vec![
         Column::of_texts("outside"),
         Column::of_texts("way"),
         Column::of_texts("works"),
@@ -195,6 +215,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
         Column::of_values("× outside", Unit::Ratio),
         Column::of_texts("opens host"),
     ];
+    columns.extend(is_built.then(|| Column::of_texts("builds")));
     let ways = ExperimentTable {
         rows: rows.iter().map(ways).collect(),
         notes: vec![
