@@ -84,7 +84,7 @@ const fn helper(duty: Duty, name: &'static str) -> Helper {
 }
 
 impl Helper {
-    const fn as_whom(self, runs: Runs) -> Helper {
+    const fn runs_as(self, runs: Runs) -> Helper {
         Helper { runs, ..self }
     }
 }
@@ -449,10 +449,10 @@ pub static DOCKER: Kind = Kind::of(
     helper(Duty::Daemon, "containerd"),
     helper(Duty::Shim, "containerd-shim"),
     helper(Duty::Ports, "docker-proxy"),
-    helper(Duty::Ports, "rootlesskit-docker-proxy").as_whom(Runs::ForUsers),
-    helper(Duty::Network, "rootlesskit").as_whom(Runs::ForUsers),
-    helper(Duty::Network, "slirp4netns").as_whom(Runs::ForUsers),
-    helper(Duty::Storage, "fuse-overlayfs").as_whom(Runs::ForUsers),
+    helper(Duty::Ports, "rootlesskit-docker-proxy").runs_as(Runs::ForUsers),
+    helper(Duty::Network, "rootlesskit").runs_as(Runs::ForUsers),
+    helper(Duty::Network, "slirp4netns").runs_as(Runs::ForUsers),
+    helper(Duty::Storage, "fuse-overlayfs").runs_as(Runs::ForUsers),
 ]);
 
 /// The kind `podman`.
@@ -465,8 +465,8 @@ pub static PODMAN: Kind = Kind::of(
 .helped_by(&[
     helper(Duty::Monitor, "conmon"),
     helper(Duty::Ports, "rootlessport"),
-    helper(Duty::Network, "pasta").as_whom(Runs::WithoutRights),
-    helper(Duty::Network, "passt").as_whom(Runs::WithoutRights),
+    helper(Duty::Network, "pasta").runs_as(Runs::WithoutRights),
+    helper(Duty::Network, "passt").runs_as(Runs::WithoutRights),
     helper(Duty::Network, "slirp4netns"),
     helper(Duty::Setup, "netavark"),
     helper(Duty::Names, "aardvark-dns"),
