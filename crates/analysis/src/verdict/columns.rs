@@ -129,7 +129,8 @@ impl Columns {
         if sides.iter().all(|(cell, _)| !self.has_lost(*cell)) {
             return Some(pairs);
         }
-        for round in 0..baseline.len() {
+        let is_lost = |round: &usize| baseline[*round].is_none() || subject[*round].is_none();
+        for round in (0..baseline.len()).filter(is_lost) {
             let sides = sides.map(|(cell, metric)| self.round(&[cell], metric, round));
             let place =
                 match sides {

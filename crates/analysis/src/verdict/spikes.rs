@@ -118,6 +118,13 @@ static READINGS: [Reading; 7] = [
     },
 ];
 
+/// A reading with the ordinary samples of a cell.
+struct Usual {
+    reading: &'static Reading,
+    median: f64,
+    fences: std::ops::RangeInclusive<f64>,
+}
+
 /// A sample: its cell, and the index of its round among the complete ones.
 type Place = (usize, usize);
 
@@ -176,20 +183,28 @@ impl Rounds<'_> {
         let first = columns.get(cell, 0).iter().enumerate();
         let ordinary = first.filter(|(at, value)| value.is_some() && !far.contains_key(at));
         let ordinary: Vec<Place> = ordinary.map(|(at, _)| (cell, at)).collect();
-        let spike = |(at, values)| ((cell, at), self.spike((cell, at), values, &ordinary));
+        let usual = |reading: &'static Reading| {
+            let others = self.read(reading, &ordinary)?;
+            Some(Usual {
+                reading,
+                median: others.median(),
+                fences: stats::outer_fences(&others, reading.least / 3.0),
+            })
+        };
+        let usual: Vec<Usual> =
+            if far.is_empty() { Vec::new() } else { READINGS.iter().filter_map(usual).collect() };
+        let spike = |(at, values)| ((cell, at), self.spike((cell, at), values, &usual));
         (far.into_iter().map(spike).collect(), ordinary)
     }
 
-    fn spike(&self, (cell, at): Place, values: Vec<Far>, ordinary: &[Place]) -> Spike {
+    fn spike(&self, (cell, at): Place, values: Vec<Far>, usual: &[Usual]) -> Spike {
         let Rounds { run, complete } = self;
         let (round, series) = (complete[at].0, &run.series[cell]);
-        let compare = |reading: &Reading| {
-            let others = self.read(reading, ordinary)?;
-            let (far, median) = ((reading.of)(complete[at].1)?, others.median());
-            let differs = !stats::outer_fences(&others, reading.least / 3.0).contains(&far);
-            Some((differs, reading.compared(far, median)))
+        let compare = |usual: &Usual| {
+            let far = (usual.reading.of)(complete[at].1)?;
+            Some((!usual.fences.contains(&far), usual.reading.compared(far, usual.median)))
         };
-        let compared: Vec<(bool, Circumstance)> = READINGS.iter().filter_map(compare).collect();
+        let compared: Vec<(bool, Circumstance)> = usual.iter().filter_map(compare).collect();
         Spike {
             cell,
             label: clean(&run.plan.entry(cell).label),
@@ -215,7 +230,7 @@ impl Rounds<'_> {
             Some(reading.compared(far?, others?))
         });
         let before = |&(cell, at): &Place| self.run.series[cell].predecessors[self.complete[at].0];
-        let label = |place: &Place| Some(clean(&self.run.plan.entry(before(place)?).label));
+        let label = |place: &Place| Some(self.run.plan.entry(before(place)?).label.as_str());
         let share = |what: String, is_so: &dyn Fn(&Place) -> bool| {
             let [far, ordinary] =
                 [far, ordinary].map(|of| of.iter().filter(|one| is_so(one)).count() as f64 / of.len() as f64);
@@ -223,8 +238,8 @@ impl Rounds<'_> {
         };
         let marked =
             share("in a disturbed round".into(), &|(_, at)| self.complete[*at].1.disturbed.is_some());
-        let after = distinct(far.iter().map(label)).into_iter().map(|own| match &own {
-            Some(name) => share(format!("right after `{name}`"), &|one| label(one) == own),
+        let after = distinct(far.iter().map(label)).into_iter().map(|own| match own {
+            Some(name) => share(format!("right after `{}`", clean(name)), &|one| label(one) == own),
             None => share("first in its round".into(), &|one| label(one).is_none()),
         });
         readings.chain([marked]).chain(after).collect()
