@@ -19,11 +19,14 @@ use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment, Sample};
 use crate::probe::Task;
 use crate::resource::journal::Entry;
 use crate::resource::{Found as Removed, Held};
-use crate::subject::nested::{self, Way};
+use crate::subject::nested::{self, Inner, Way};
 use crate::subject::{Container, ContainerRequest, Entrypoint, RunContext, Subject};
 use crate::sys::process;
 use crate::units::Nanos;
 
+/// Why a start counts neither as inside nor as a sibling.
+const UNPROVEN: &str = "what it started runs on this machine, but not below the outer container's first process, and the engine outside \
+                        does not know it: where process ids are the host's, depth cannot be shown";
 /// Starts inside, and outside.
 const STARTS: usize = 3;
 /// How long a daemon inside may take to answer, and everything else.
@@ -76,22 +79,29 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
                     let reason = "the outer container ended while the engine in it was tried".to_owned();
                     return Err(Failure { class: FailureClass::Crash, reason, ..why }.into());
                 }
-                tried => tried.or_else(|why| refuse(&mut sample, why))?,
+                Err(Abort::Failed(why)) => refuse(&mut sample, known(why)),
+                tried => tried?,
             }
             nest.end()?;
         }
-        Err(why) => refuse(&mut sample, why)?,
+        Err(Abort::Failed(why)) => {
+            let told = known(why);
+            // What is wrong with the user's own options is no answer, and neither is what the engine outside cannot do any more.
+            if way.is_users() && told.0.class == FailureClass::Crash {
+                return Err(told.0.into());
+            }
+            Container::run(subject, &ContainerRequest::default(), run)?.end()?;
+            refuse(&mut sample, told);
+        }
+        Err(abort) => return Err(abort),
     }
     Ok(sample)
 }
 
 /// A way that does not work is an answer.
-fn refuse(sample: &mut Sample, why: Abort) -> Result<(), Abort> {
-    let Abort::Failed(failure) = why else { return Err(why) };
-    let (told, remedy) = known(failure);
+fn refuse(sample: &mut Sample, (told, remedy): (Failure, Option<&'static str>)) {
     sample.add(names::REFUSED, told.in_short().replace('\n', " "));
     sample.extend(remedy.map(|remedy| (names::REMEDY, remedy.to_owned())));
-    Ok(())
 }
 
 /// A failure with what is known of its words, and what helps.
@@ -212,7 +222,7 @@ impl<'a> Nest<'a> {
         if done.timed_out {
             let silence = silence.filter(|_| said(&done).is_empty());
             let silence = silence.map(|why| format!(", with {why}")).unwrap_or_default();
-            let reason = format!("{step} in {allowed}{silence}");
+            let reason = format!("{step}: no end in {allowed}{silence}");
             return Err(Failure::new(FailureClass::Timeout, reason).with_words(said(&done)).into());
         }
         match done.code {
@@ -229,6 +239,11 @@ impl<'a> Nest<'a> {
     fn tried(&mut self, does: &str, sample: &mut Sample) -> Result<(), Abort> {
         let first = init_of(self.outer.first_process()?);
         confine(first, sample)?;
+        if self.way.is_users() {
+            sample.extend(bound_writable(first).map(|bound| (names::BOUND, bound)));
+        }
+        let opens = self.script("nothing can be opened", OPENS, ALLOWED)?;
+        sample.add(names::OPENS, fact(&opens.output.split_whitespace().collect::<Vec<_>>().join(", ")));
         let begun = match self.script("the inner engine does not start", &self.way.begin(), READY) {
             Err(Abort::Failed(why)) if why.class == FailureClass::Timeout => {
                 let last = self.script("it has said nothing", LAST_WORDS, ALLOWED);
@@ -238,8 +253,6 @@ impl<'a> Nest<'a> {
             begun => begun?,
         };
         sample.add(names::READY, begun.ended.since(begun.began).0);
-        let opens = self.script("nothing can be opened", OPENS, ALLOWED)?;
-        sample.add(names::OPENS, fact(&opens.output.split_whitespace().collect::<Vec<_>>().join(", ")));
         let devices = self.script("devices cannot be listed", DEVICES, ALLOWED)?;
         let counts: Vec<i64> = devices.output.split_whitespace().filter_map(|own| own.parse().ok()).collect();
         // An image of the user's may have a shell that says anything.
@@ -259,6 +272,7 @@ impl<'a> Nest<'a> {
             took.push(nanos);
             last = Some(found);
         }
+        let place = last.as_ref().map_or(INSIDE, |last| last.place);
         let driver = self.execute("the inner engine says nothing of itself", self.way.driver(), ALLOWED)?;
         if let Some(found) = last {
             sample.add(names::DEPTH, found.depth);
@@ -268,7 +282,7 @@ impl<'a> Nest<'a> {
         sample.add(names::DRIVER, fact(driver.output.trim()));
         sample.add(names::INNER, took);
         if does != "start" {
-            match self.built(does, first) {
+            match self.built(does, place, first) {
                 Ok(()) => sample.add(names::BUILT, "yes".to_owned()),
                 Err(Abort::Failed(why)) => {
                     let (why, remedy) = known(why);
@@ -289,8 +303,10 @@ impl<'a> Nest<'a> {
         let entry = self.way.note(&self.subject.about().spec, &name, self.run)?;
         let (subject, run) = (self.subject, self.run);
         let mut noted = Noted { subject, run, name: name.clone(), entry, is_over: false };
-        let done = self.execute("the inner start failed", words, ALLOWED)?;
-        noted.is_over = true;
+        let done = self.execute("the inner start failed", words, ALLOWED);
+        // A start that has ended makes nothing any more, whether it succeeded or not.
+        noted.is_over = !matches!(&done, Err(Abort::Failed(why)) if why.class == FailureClass::Timeout);
+        let done = done?;
         let found = self.found(&name, first)?;
         if let Some(sample) = sample {
             match self.stores(&name, &found, sample) {
@@ -307,7 +323,12 @@ impl<'a> Nest<'a> {
         let mut left = SEEN.0;
         loop {
             if let Some(found) = Found::of(name, first, self.run) {
-                return Ok(found);
+                // A way of the user's may share the host's process ids: only what the engine outside knows is its own.
+                let is_known = || self.way.inner == Inner::Socket || self.subject.knows(name);
+                return match found.place {
+                    SIBLING if !is_known() => Err(Failure::new(FailureClass::Unsupported, UNPROVEN).into()),
+                    _ => Ok(found),
+                };
             }
             if left <= 0 {
                 let reason =
@@ -382,6 +403,26 @@ fn confine(pid: i32, sample: &mut Sample) -> Result<(), Failure> {
         mounts.lines().filter(|line| line.split(' ').nth(4).is_some_and(|place| place.starts_with("/proc/")));
     sample.add(names::MASKED, masked.count() as i64);
     Ok(())
+}
+
+/// Directories and disks of the host that a container may write to, in one line; none if there are none. Engines bind files of their
+/// own into every container, and keep volumes in their own stores.
+fn bound_writable(pid: i32) -> Option<String> {
+    let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo")).ok()?;
+    let is_of_host = |line: &&str| {
+        let (head, tail) = line.split_once(" - ").unwrap_or((line, ""));
+        let words: Vec<&str> = head.split(' ').collect();
+        let [_, _, _, root, place, options, ..] = words[..] else { return false };
+        let kind = tail.split(' ').next().unwrap_or_default();
+        let is_written = options.split(',').any(|own| own == "rw");
+        let is_disk = ["ext4", "xfs", "btrfs", "zfs", "f2fs", "ext3", "ext2"].contains(&kind);
+        let is_engines = place == "/"
+            || ["/volumes/", "/containers/", "-containers/", "/netns/"].iter().any(|own| root.contains(own));
+        is_written && is_disk && !is_engines
+    };
+    let places = mounts.lines().filter(is_of_host).filter_map(|line| line.split(' ').nth(4));
+    let all = places.collect::<Vec<_>>().join(", ");
+    (!all.is_empty()).then(|| fact(&all))
 }
 
 /// Where an innermost process is.

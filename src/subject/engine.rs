@@ -140,7 +140,7 @@ impl Engine {
     }
 
     pub(super) fn rm(&self, name: &str) -> Result<Found, Failure> {
-        removed(&self.client, &rm(name))
+        removed(&self.client, &rm(&self.about.spec, name))
     }
 
     /// The labels of what this run makes, as options of a verb that makes something.
@@ -281,6 +281,10 @@ impl Subject for Engine {
         self.rm(name)
     }
 
+    fn knows(&self, name: &str) -> bool {
+        self.client.ask(&["container", "inspect", "--format", "{{.Id}}", name]).is_ok()
+    }
+
     fn free_locks(&self) -> Option<i64> {
         if self.about.spec.name != "podman" {
             return None;
@@ -295,9 +299,11 @@ pub(super) fn labels(run: &RunContext) -> [String; 2] {
     [format!("--label={RUN_LABEL}={}", run.id), format!("--label={STATE_LABEL}={}", run.place.id)]
 }
 
-/// The arguments that remove a container.
-fn rm(name: &str) -> [&str; 4] {
-    ["rm", "--force", "--volumes", name]
+/// The arguments that remove a container at once. Unless told otherwise, podman waits ten seconds for a program that ignores SIGTERM;
+/// docker kills.
+fn rm<'a>(engine: &Spec, name: &'a str) -> Vec<&'a str> {
+    let at_once = if engine.name == "podman" { &["--time", "0"][..] } else { &[] };
+    [&["rm", "--force", "--volumes"], at_once, &[name]].concat()
 }
 
 /// Removes something with these arguments; an engine prints the name of what it has removed.
@@ -415,7 +421,7 @@ pub(super) fn sweep(
             }
             Owned::Here if broom.containers && !context::may_be_alive(&place.state, &container.run) => {
                 let what = format!("container `{shown}` from {name}");
-                told.extend(broom.take(what, || removed(client, &rm(&container.id))));
+                told.extend(broom.take(what, || removed(client, &rm(name, &container.id))));
             }
             Owned::Here | Owned::No => {}
         }

@@ -213,6 +213,10 @@ pub trait Subject: Send + Sync {
     }
     /// Removes the instance with this name and everything left of it, for instance after a kill.
     fn remove(&self, name: &str) -> Result<Found, Failure>;
+    /// Whether it has a container of this name, whoever made it.
+    fn knows(&self, _name: &str) -> bool {
+        false
+    }
     /// What tells its store of images from those of other instances of the same specification, if it has one of its own.
     fn own_store(&self) -> Option<usize> {
         None

@@ -192,7 +192,9 @@ impl Way {
             let own = format!("{}:/usr/bin/{name}:ro,suid", host.display());
             mappers.extend(["--volume".to_owned(), own]);
         }
-        let asked = self.options.iter().map(|word| (*word).to_owned()).chain(own.iter().cloned());
+        // A word among the user's own that is no option would be an image.
+        let own = own.iter().cloned().chain((!own.is_empty()).then(|| "--pull=never".to_owned()));
+        let asked = self.options.iter().map(|word| (*word).to_owned()).chain(own);
         let options = asked.chain(mappers).collect();
         let request =
             ContainerRequest { mounts, options, program: Resident::Serves, ..ContainerRequest::default() };
@@ -226,6 +228,11 @@ impl Way {
             .flatten()
             .collect::<Vec<_>>()
             .join("; ")
+    }
+
+    /// Whether its options are the user's.
+    pub fn is_users(&self) -> bool {
+        self.name == OWN
     }
 
     /// Whether everything inside has the variables that the outer container was made with, as where they are the user's.
@@ -339,12 +346,9 @@ impl Way {
     /// of the build has this name in its environment, and carries out an order.
     ///
     /// # Errors
-    /// If the engine outside would do that, or the inner one has no such builder.
+    /// If the inner engine has no such builder.
     pub fn build(&self, name: &str, image: &str, order: &[String], how: &str) -> Result<String, Failure> {
         let unsupported = |why: &str| Failure::new(FailureClass::Unsupported, why);
-        if self.inner == Inner::Socket {
-            return Err(unsupported("the daemon outside builds, and keeps what it has built"));
-        }
         let kit = match (self.inner, how) {
             (Inner::Podman, "buildkit") => return Err(unsupported("it is a builder of the other engine")),
             (Inner::Podman, _) => "",

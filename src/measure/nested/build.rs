@@ -14,7 +14,11 @@ const STEP: u64 = 500;
 
 impl Nest<'_> {
     /// Builds an image with this builder, below the outer container with this first process.
-    pub(super) fn built(&mut self, how: &str, first: i32) -> Result<(), Abort> {
+    pub(super) fn built(&mut self, how: &str, place: &str, first: i32) -> Result<(), Abort> {
+        if place != INSIDE {
+            let reason = "the daemon outside builds, and keeps what it has built";
+            return Err(Failure::new(FailureClass::Unsupported, reason).into());
+        }
         let name = self.run.next_name();
         let work = Work::new(Spin { millis: STEP }, ALLOWED);
         let order = Entrypoint::Work(&work).words(None);

@@ -10,12 +10,16 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::unsupported;
-use crate::outcome::{Failure, OrEnvironment};
+use crate::outcome::{Failure, FailureClass, OrEnvironment};
 use crate::sys::{pidfd, process, raw};
-use crate::units::Stamp;
+use crate::units::{Nanos, Stamp};
 
 /// Bytes at the end of what a program says that are kept.
 const KEPT: u64 = 48 << 10;
+/// More than this is no answer, and would take memory of the host.
+const MOST: u64 = 64 << 20;
+/// How often its length is looked at.
+const LOOK: Nanos = Nanos::from_millis(100);
 
 /// Runs it.
 pub fn work(order: &Execute) -> Result<Executed, Failure> {
@@ -34,12 +38,30 @@ pub fn work(order: &Execute) -> Result<Executed, Failure> {
     let began = Stamp(raw::monotonic());
     let mut child = command.spawn().or_environment(format_args!("cannot start `{name}` inside"))?;
     let pid = child.id() as i32;
-    let watched = pidfd::open(pid).map(|own| process::await_end(&own, order.allowed));
+    let says_too_much = || [&output, &errors].iter().any(|file| length(file) > MOST);
+    let watched = pidfd::open(pid).map(|own| {
+        let mut left = order.allowed;
+        loop {
+            let slice = left.min(LOOK);
+            left = Nanos(left.0 - slice.0);
+            match process::await_end(&own, slice) {
+                true => break true,
+                false if left.0 <= 0 || says_too_much() => break false,
+                false => {}
+            }
+        }
+    });
     let ended = Stamp(raw::monotonic());
     if !matches!(watched, Ok(true)) {
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     }
     let status = child.wait().or_environment("cannot wait for a program")?;
+    if says_too_much() {
+        return Err(Failure::new(
+            FailureClass::WrongOutput,
+            format!("`{name}` said more than {} MB", MOST >> 20),
+        ));
+    }
     let timed_out = !watched.or_environment("cannot watch a program")?;
     Ok(Executed {
         began,
@@ -51,12 +73,15 @@ pub fn work(order: &Execute) -> Result<Executed, Failure> {
     })
 }
 
+fn length(file: &File) -> u64 {
+    file.metadata().map_or(0, |facts| facts.len())
+}
+
 /// The end of what was written.
 fn end_of(file: &mut File) -> String {
     let mut bytes = Vec::new();
-    let length = file.metadata().map_or(0, |facts| facts.len());
     let read = file
-        .seek(SeekFrom::Start(length.saturating_sub(KEPT)))
+        .seek(SeekFrom::Start(length(file).saturating_sub(KEPT)))
         .and_then(|_| file.take(KEPT).read_to_end(&mut bytes));
     drop(read);
     String::from_utf8_lossy(&bytes).into_owned()
@@ -65,7 +90,6 @@ fn end_of(file: &mut File) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Nanos;
 
     fn ran(script: &str, millis: i64) -> Executed {
         let words = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
@@ -80,6 +104,15 @@ mod tests {
         assert!(done.ended.since(done.began).0 < 4_000_000_000);
         let long = ran("head -c 100000 /dev/zero | tr '\\0' x; echo end", 4000);
         assert!(long.output.len() == KEPT as usize && long.output.ends_with("xend\n"));
+    }
+
+    #[test]
+    fn a_program_that_says_too_much_is_stopped() {
+        let words = ["/bin/sh", "-c", "yes"].map(str::to_owned).to_vec();
+        let order =
+            Execute { inherits: true, variables: Vec::new(), words, allowed: Nanos::from_millis(60_000) };
+        let why = work(&order).unwrap_err();
+        assert_eq!(why.class, FailureClass::WrongOutput, "{why:?}");
     }
 
     #[test]

@@ -341,6 +341,10 @@ impl Subject for Api {
         }
     }
 
+    fn knows(&self, name: &str) -> bool {
+        self.engine.knows(name)
+    }
+
     fn remove(&self, name: &str) -> Result<Found, Failure> {
         self.rm(name)
     }

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::super::client::Terminal;
-use super::Engine;
+use super::{Engine, rm};
 use crate::outcome::{Abort, Failure};
 use crate::resource::Found;
 use crate::subject::Entrypoint;
@@ -62,10 +62,7 @@ impl Verbs for OfEngine<'_> {
     }
 
     fn end(&mut self) -> Result<Span, Abort> {
-        // Unless told otherwise, podman waits ten seconds for a program that ignores SIGTERM; docker kills at once.
-        let waits = self.engine.about.spec.name == "podman";
-        let at_once = if waits { &["--time", "0"][..] } else { &[] };
-        let words = [&["rm", "--force", "--volumes"], at_once, &[&self.draft.name]].concat();
+        let words = rm(&self.engine.about.spec, &self.draft.name);
         self.draft.carry_out(&self.engine.client, &words)
     }
 

@@ -131,7 +131,7 @@ impl Need {
             Need::Names => "its networks have no resolver",
             Need::Volumes => "it has no volumes",
             Need::Images => "it has no image with layers",
-            Need::Nests => "no engine can be started in its containers",
+            Need::Nests => "engines are started in containers of docker and podman, by root",
             Need::NestsByDaemon => "it is a way of engines with a daemon",
             Need::NestsByUsers => "it is a way of engines without a daemon",
             Need::NestsInUsers => "it is a way of a user's engine",

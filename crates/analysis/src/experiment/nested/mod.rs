@@ -28,7 +28,7 @@ names! {
     }
     Fact {
         REFUSED = "nesting_refused", REMEDY = "nesting_remedy", PLACE = "nesting_place", CGROUP = "nesting_cgroup",
-        DRIVER = "inner_storage_driver", CAPABILITIES = "outer_capabilities", FILTER = "outer_seccomp", PROFILE = "outer_apparmor", UNWRITTEN = "inner_files_refused", BUILT = "inner_build",
+        DRIVER = "inner_storage_driver", CAPABILITIES = "outer_capabilities", FILTER = "outer_seccomp", PROFILE = "outer_apparmor", UNWRITTEN = "inner_files_refused", BUILT = "inner_build", BOUND = "outer_writes_host",
         OPENS = "outer_opens",
         ASKED = "nesting_options", INSTEAD = "nesting_instead",
     }
@@ -125,15 +125,26 @@ static KEYS: [SettingKey; 1] = [SettingKey::of(
      GitLab's jobs do; with `own`, all that is special is in `options`",
 )];
 
+/// Options of an engine that dunnage sets, or that make it do something other than a start.
+const OURS: [&str; 9] =
+    ["--name", "--cidfile", "--entrypoint", "--detach", "-d", "--help", "-h", "--pull", "--label"];
+
 /// What is done inside.
 pub const DOES: &str = "does";
 
 static GUARDED: [SettingKey; 2] = [SettingKey::of(DOES, &["start", "build", "buildkit"]).meaning(
     "what is done inside besides starts: nothing, or an image is built by the engine's own builder, or by BuildKit",
 ), SettingKey::of("options", &[])
-    .or(|value| line::split(value).map(drop))
+    .or(|value| {
+        let words = line::split(value).map_err(|_| "words as a shell splits them, with every quote closed".to_owned())?;
+        let is_ours = |word: &String| OURS.contains(&word.split('=').next().unwrap_or_default());
+        match words.iter().find(|word| is_ours(word)) {
+            Some(ours) => Err(format!("no `{ours}`, which dunnage needs itself")),
+            None => Ok(()),
+        }
+    })
     .meaning(
-        "with `way=own`: options of your outer container, split into words as a shell does it; with `image=` it is yours too, with the engine in it",
+        "with `way=own`: options of your outer container, split into words as a shell does it; with `image=` it is yours too, with the engine in it. They are kept in results as written",
     )];
 
 /// How much longer than a launch a sample takes: the daemon inside, the image, the starts.

@@ -1,7 +1,7 @@
 //! The table of `nested`: a row for each way, and a sentence for each.
 
 use super::names::{
-    ASKED, BUILT, CAPABILITIES, CGROUP, DEVICES, DISKS, DRIVER, FILTER, INSTEAD, MASKED, OPENS, PLACE,
+    ASKED, BOUND, BUILT, CAPABILITIES, CGROUP, DEVICES, DISKS, DRIVER, FILTER, INSTEAD, MASKED, OPENS, PLACE,
     PROFILE, REFUSED, REMEDY, UNWRITTEN,
 };
 use super::{DOES, INSIDE, NAME, SIBLING};
@@ -87,11 +87,16 @@ impl Row<'_> {
         Some(format!("{why}{remedy}"))
     }
 
-    /// Whether it works, and root inside could not be shown to reach the host.
+    /// Whether the host could be shown to be reached from the outer container; none if that was not tried.
+    fn reaches(&self) -> Option<bool> {
+        let opens = self.fact(OPENS)?;
+        let is_sibling = self.fact(PLACE) == Some(SIBLING);
+        Some(is_sibling || !opens.is_empty() || self.held() & REACH != 0 || self.fact(BOUND).is_some())
+    }
+
+    /// Whether it works, and the host could not be shown to be reached.
     fn keeps(&self) -> bool {
-        let opens = self.fact(OPENS).unwrap_or_default();
-        let reaches = self.held() & REACH != 0;
-        self.fact(PLACE).is_some_and(|place| place != SIBLING) && opens.is_empty() && !reaches
+        self.fact(PLACE).is_some() && self.reaches() == Some(false)
     }
 
     /// Its capabilities.
@@ -121,8 +126,11 @@ impl Row<'_> {
             (self.fact(PLACE) == Some(SIBLING)).then(|| "the host: its daemon obeys every order".to_owned());
         let opens = self.fact(OPENS).filter(|opens| !opens.is_empty());
         let opens = opens.map(|opens| format!("the host: opens {opens}"));
-        let all: Vec<String> =
-            [daemon, opens, devices, covered, capabilities, filter, profile].into_iter().flatten().collect();
+        let bound = self.fact(BOUND).map(|places| format!("the host: writes to what is bound to {places}"));
+        let all: Vec<String> = [daemon, opens, bound, devices, covered, capabilities, filter, profile]
+            .into_iter()
+            .flatten()
+            .collect();
         Some(if all.is_empty() { "nothing that was tried".to_owned() } else { all.join("; ") })
     }
 }
@@ -137,7 +145,13 @@ fn told(label: &str, rows: &[Row<'_>]) -> String {
     };
     let inside = names(&|row| row.fact(PLACE) == Some(INSIDE));
     if inside.is_empty() {
-        return format!("{label}: no way that was tried works");
+        let siblings = names(&|row| row.fact(PLACE) == Some(SIBLING));
+        return match siblings.is_empty() {
+            true => format!("{label}: no way that was tried works"),
+            false => format!(
+                "{label}: no container runs inside; {siblings} starts siblings, by the daemon outside"
+            ),
+        };
     }
     let unsynced = names(&|row| row.of("reached").is_some_and(|share| share.value < SYNCED));
     let unsynced = (!unsynced.is_empty())
@@ -173,10 +187,10 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
     let is_built = rows.iter().any(|row| builds(row).is_some());
     let ways = |row: &Row<'_>| {
         let interval = |metric| row.of(metric).map_or(Item::Nothing("none".to_owned()), Item::Interval);
-        let host = match row.fact(PLACE) {
-            Some(_) if row.keeps() => Item::Text("no".to_owned()),
-            Some(_) => Item::Text("yes".to_owned()),
-            None => Item::Nothing("none".to_owned()),
+        let host = match row.reaches() {
+            Some(false) => Item::Text("no".to_owned()),
+            Some(true) => Item::Text("yes".to_owned()),
+            None => Item::Nothing("not tried".to_owned()),
         };
         let more = [Item::Text(row.works()), interval("inner"), interval("times"), host];
         let built = is_built.then(|| text(builds(row).as_deref()));
@@ -220,7 +234,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
         rows: rows.iter().map(ways).collect(),
         notes: vec![
             "works: its process has a process id in three namespaces, and the outer container's first process among its parents; a sibling has \
-             neither; opens host: whether root in the outer container could open files of the host's kernel or its disks for writing, or orders \
+             neither; opens host: whether the outer container's user could open files of the host's kernel or its disks for writing, or orders \
              its daemon"
                 .to_owned(),
         ],

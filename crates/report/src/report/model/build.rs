@@ -25,7 +25,8 @@ impl Report {
             run: clean(&run.run),
             dunnage: clean(&environment.dunnage),
             started: clean(&environment.started),
-            lasted: run.lasted.filter(|_| !run.resumed && environment.origin.is_none()),
+            // A single sample has no time from the first to the last.
+            lasted: run.lasted.filter(|time| time.0 > 0 && !run.resumed && environment.origin.is_none()),
             command: environment.command.iter().map(|word| clean(word)).collect(),
             tags: environment.tags.iter().map(pairs).collect(),
             host: Some(clean(&environment.host)).filter(|host| !host.is_empty()),
