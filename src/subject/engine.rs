@@ -299,8 +299,7 @@ pub(super) fn labels(run: &RunContext) -> [String; 2] {
     [format!("--label={RUN_LABEL}={}", run.id), format!("--label={STATE_LABEL}={}", run.place.id)]
 }
 
-/// The arguments that remove a container at once. Unless told otherwise, podman waits ten seconds for a program that ignores SIGTERM;
-/// docker kills.
+/// The arguments that remove a container at once: podman would wait for a program that ignores SIGTERM, docker kills.
 fn rm<'a>(engine: &Spec, name: &'a str) -> Vec<&'a str> {
     let at_once = if engine.name == "podman" { &["--time", "0"][..] } else { &[] };
     [&["rm", "--force", "--volumes"], at_once, &[name]].concat()

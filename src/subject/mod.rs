@@ -213,7 +213,7 @@ pub trait Subject: Send + Sync {
     }
     /// Removes the instance with this name and everything left of it, for instance after a kill.
     fn remove(&self, name: &str) -> Result<Found, Failure>;
-    /// Whether it has a container of this name, whoever made it.
+    /// Whether it has a container of this name.
     fn knows(&self, _name: &str) -> bool {
         false
     }

@@ -193,8 +193,9 @@ impl Way {
             mappers.extend(["--volume".to_owned(), own]);
         }
         // A word among the user's own that is no option would be an image.
-        let own = own.iter().cloned().chain((!own.is_empty()).then(|| "--pull=never".to_owned()));
-        let asked = self.options.iter().map(|word| (*word).to_owned()).chain(own);
+        let local = (!own.is_empty()).then(|| "--pull=never".to_owned());
+        let asked = self.options.iter().map(|word| (*word).to_owned());
+        let asked = asked.chain(local).chain(own.iter().cloned());
         let options = asked.chain(mappers).collect();
         let request =
             ContainerRequest { mounts, options, program: Resident::Serves, ..ContainerRequest::default() };
