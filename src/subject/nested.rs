@@ -277,13 +277,13 @@ impl Way {
         let directories = "mkdir -p /tmp /var/tmp /run /var/lib /root && chmod 1777 /tmp /var/tmp && { [ -e /var/run ] || ln -s /run /var/run; }";
         // Version 1 has a mount for each controller below the first one.
         let cgroups = "while read -r device place rest; do case $place in /sys/fs/cgroup*) mount -o remount,bind,rw $place || exit;; esac; done </proc/mounts";
-        // It is ready when it answers at its own socket, wherever clients look for it.
+        // It is ready when it answers at its own socket, wherever clients look for it; older ones would ask for certificates there too.
         // The image that many use has a wrapper which moves processes out of the root of version 2's cgroups.
         // Where a socket is bound in, clients talk to that daemon, and a second one would take its place.
         // That of a user expects to have been started by a program which made its namespaces, and ends without its forwarder of ports.
         let daemon = "[ -S /var/run/docker.sock ] && exit 0\n\
              $(command -v dind) dockerd $own_options >/tmp/daemon.log 2>&1 & own=$!\n\
-             until docker --host unix:///var/run/docker.sock info >/dev/null 2>&1; do\n\
+             until DOCKER_TLS_VERIFY= docker --host unix:///var/run/docker.sock info >/dev/null 2>&1; do\n\
              kill -0 $own 2>/dev/null || { grep -v level=info /tmp/daemon.log | tail -n 3 >&2; exit 1; }\n\
              sleep 0.1; done";
         let user = "mkdir -p /run/own && ln -s /bin/true /run/own/rootlesskit-docker-proxy\n\
