@@ -309,7 +309,9 @@ impl Way {
     pub fn outside(&self) -> Vec<String> {
         let words = match (self.outer, self.inner) {
             // A user's engine binds the host's queues of messages, which not every host has.
-            ("podman", Inner::Podman) if !Path::new("/dev/mqueue").exists() => {
+            ("podman", Inner::Podman)
+                if self.run.contains(&"--ipc") || !Path::new("/dev/mqueue").exists() =>
+            {
                 "--network host --uts host --cgroupns host --cgroups disabled"
             }
             ("podman", Inner::Podman) => {
@@ -404,7 +406,7 @@ const TLS: [&str; 3] =
 const CERTIFY: &str = "mkdir -p /certs/client && cd /certs || exit\n\
     printf '[req]\\ndistinguished_name=own\\n[own]\\n' >own.cnf; printf 'subjectAltName=DNS:localhost\\n' >own.ext\n\
     export OPENSSL_CONF=/certs/own.cnf; new='-nodes -newkey ec -pkeyopt ec_paramgen_curve:prime256v1'\n\
-    { openssl req -x509 $new -days 2 -subj /CN=own -keyout ca-key.pem -out ca.pem &&\n\
+    { openssl req -x509 $new -days 2 -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign -subj /CN=own -keyout ca-key.pem -out ca.pem &&\n\
     for side in server client; do\n\
     openssl req $new -subj /CN=$side -keyout $side-key.pem -out $side.csr &&\n\
     openssl x509 -req -in $side.csr -CA ca.pem -CAkey ca-key.pem -CAcreateserial -days 2 -extfile own.ext -out $side.pem || exit\n\

@@ -3,7 +3,7 @@
 use crate::outcome::{Failure, FailureClass};
 
 /// What engines say when nesting fails: parts of the message, the kind of failure, and what helps.
-const KNOWN: [(&str, FailureClass, &str); 21] = [
+const KNOWN: [(&str, FailureClass, &str); 22] = [
     (
         "lookup docker",
         FailureClass::Environment,
@@ -53,6 +53,11 @@ const KNOWN: [(&str, FailureClass, &str); 21] = [
         "mount proc",
         FailureClass::Permission,
         "the outer engine masks parts of /proc, so that no new one can be mounted: inner --volume /proc:/proc",
+    ),
+    (
+        "mount `mqueue`",
+        FailureClass::Permission,
+        "the inner container shares the outer one's IPC namespace: inner --ipc private",
     ),
     (
         "fuse: device not found",

@@ -58,6 +58,9 @@ const PLAIN: Way = Way {
     instead: "",
 };
 const RELAXED: [&str; 4] = ["--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined"];
+/// Both because the inner engine makes a user namespace: a new /proc may not be mounted where parts of the outer one are covered, nor the
+/// queues of an IPC namespace that is the outer container's.
+const OWN_PROC: [&str; 4] = ["--volume", "/proc:/proc", "--ipc", "private"];
 const SERVICE: &str = "a daemon of its own machine; for builds buildah or rootless BuildKit";
 const ROOTLESS: &str = "a rootless engine outside: then root inside is an ordinary user";
 
@@ -144,7 +147,7 @@ pub(super) static ALL: [Way; 18] = [
             "--volume",
             "/var/lib/containers",
         ],
-        run: &["--volume", "/proc:/proc"],
+        run: &OWN_PROC,
         instead: ROOTLESS,
         ..PLAIN
     },
@@ -163,7 +166,7 @@ pub(super) static ALL: [Way; 18] = [
         inner: Inner::Podman,
         in_user_space: true,
         options: &["--device", "/dev/fuse", "--security-opt", "label=disable", RELAXED[2], RELAXED[3]],
-        run: &["--volume", "/proc:/proc"],
+        run: &OWN_PROC,
         instead: ROOTLESS,
         ..PLAIN
     },
@@ -192,7 +195,7 @@ pub(super) static ALL: [Way; 18] = [
         in_user_space: true,
         storage: Some("vfs"),
         options: &[RELAXED[2], RELAXED[3]],
-        run: &["--volume", "/proc:/proc"],
+        run: &OWN_PROC,
         instead: ROOTLESS,
         ..PLAIN
     },
@@ -232,7 +235,7 @@ pub(super) static ALL: [Way; 18] = [
             "--tmpfs",
             "/var/tmp",
         ],
-        run: &["--volume", "/proc:/proc"],
+        run: &OWN_PROC,
         instead: ROOTLESS,
         ..PLAIN
     },
