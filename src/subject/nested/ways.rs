@@ -61,6 +61,24 @@ const RELAXED: [&str; 4] = ["--security-opt", "seccomp=unconfined", "--security-
 /// Both because the inner engine makes a user namespace: a new /proc may not be mounted where parts of the outer one are covered, nor the
 /// queues of an IPC namespace that is the outer container's.
 const OWN_PROC: [&str; 4] = ["--volume", "/proc:/proc", "--ipc", "private"];
+/// The least with which docker's daemon runs in docker.
+const RELAXED_NETWORK: Way = Way {
+    options: &[
+        RELAXED[0],
+        RELAXED[1],
+        RELAXED[2],
+        RELAXED[3],
+        "--cap-add",
+        "SYS_ADMIN",
+        "--cap-add",
+        "NET_ADMIN",
+        "--volume",
+        "/var/lib/docker",
+    ],
+    remounts: true,
+    instead: SERVICE,
+    ..PLAIN
+};
 const SERVICE: &str = "a daemon of its own machine; for builds buildah or rootless BuildKit";
 const ROOTLESS: &str = "a rootless engine outside: then root inside is an ordinary user";
 
@@ -99,43 +117,8 @@ pub(super) static ALL: [Way; 18] = [
         instead: SERVICE,
         ..PLAIN
     },
-    Way {
-        name: "relaxed-network",
-        options: &[
-            RELAXED[0],
-            RELAXED[1],
-            RELAXED[2],
-            RELAXED[3],
-            "--cap-add",
-            "SYS_ADMIN",
-            "--cap-add",
-            "NET_ADMIN",
-            "--volume",
-            "/var/lib/docker",
-        ],
-        remounts: true,
-        instead: SERVICE,
-        ..PLAIN
-    },
-    Way {
-        name: "service-tls",
-        over_tls: true,
-        options: &[
-            RELAXED[0],
-            RELAXED[1],
-            RELAXED[2],
-            RELAXED[3],
-            "--cap-add",
-            "SYS_ADMIN",
-            "--cap-add",
-            "NET_ADMIN",
-            "--volume",
-            "/var/lib/docker",
-        ],
-        remounts: true,
-        instead: SERVICE,
-        ..PLAIN
-    },
+    Way { name: "relaxed-network", ..RELAXED_NETWORK },
+    Way { name: "service-tls", over_tls: true, ..RELAXED_NETWORK },
     Way {
         name: "daemonless-inside",
         inner: Inner::Podman,
