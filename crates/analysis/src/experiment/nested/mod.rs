@@ -126,8 +126,8 @@ static KEYS: [SettingKey; 1] = [SettingKey::of(
 )];
 
 /// Options of an engine that dunnage sets, or that make it do something other than a start.
-const OURS: [&str; 9] =
-    ["--name", "--cidfile", "--entrypoint", "--detach", "-d", "--help", "-h", "--pull", "--label"];
+const OURS: [&str; 8] =
+    ["--name", "--cidfile", "--entrypoint", "--detach", "-d", "--help", "--pull", "--label"];
 
 /// What is done inside.
 pub const DOES: &str = "does";
