@@ -5,7 +5,7 @@ use super::rows::{Layout, Mark, Panel, Row, Rows};
 use super::svg::End;
 use super::{Picture, colour_of_layer, metrics};
 use crate::axis::Range;
-use crate::report::model::{Experiment, Ladder, Metric, Report, Row as Subject, Setting};
+use crate::report::model::{Experiment, Ladder, Report, Row as Subject, Setting};
 use crate::report::text::{clean, decimals, estimated, in_brackets, number};
 use crate::units::counted;
 use crate::verdict::{Finding, Verdict};
@@ -26,7 +26,11 @@ const HEADS: [&str; 6] = ["median [interval]", "quartiles", "range", "rounds", "
 
 /// Pictures of the decisive metrics, or of the first metric.
 pub(super) fn pictures(report: &Report, experiment: &Experiment) -> Vec<Picture> {
-    let metrics = metrics(experiment);
+    of(report, experiment, &metrics(experiment))
+}
+
+/// Pictures of these metrics.
+pub(super) fn of(report: &Report, experiment: &Experiment, metrics: &[usize]) -> Vec<Picture> {
     let is_few = metrics.len() <= FEW_METRICS;
     let all = metrics.iter().flat_map(|&metric| {
         experiment.settings.iter().flat_map(move |setting| panels(experiment, setting, metric))
@@ -49,7 +53,7 @@ fn panels(experiment: &Experiment, setting: &Setting, metric: usize) -> Vec<Pane
             unit: experiment.metrics[metric].unit,
             range: Range::Ratio,
             axis: metric,
-            rows: rows.into_iter().map(|one| row(&experiment.metrics[metric], metric, one)).collect(),
+            rows: rows.into_iter().map(|one| row(experiment, metric, one)).collect(),
         }
     };
     let has_value = |panel: &Panel| panel.rows.iter().any(|row| row.size.is_some());
@@ -71,12 +75,18 @@ fn title_of(experiment: &Experiment, setting: &Setting, ladder: &Ladder, metric:
     parts.join(", ")
 }
 
-fn row(metric: &Metric, index: usize, row: &Subject) -> Row {
+/// Whether subjects are compared with a baseline; settings of one subject are not.
+fn has_multiples(experiment: &Experiment, metric: usize) -> bool {
+    experiment.rows().any(|(_, _, row)| row.found(metric).is_some())
+}
+
+fn row(experiment: &Experiment, index: usize, row: &Subject) -> Row {
+    let metric = &experiment.metrics[index];
     let (value, change) = (row.value(index), row.found(index));
     let is_suspect = row.is_suspect(index);
     let word = change.map_or("", Finding::word).to_owned();
     let multiple = match change.and_then(|change| change.ratio) {
-        _ if row.is_baseline => "1×".into(),
+        _ if row.is_baseline && has_multiples(experiment, index) => "1×".into(),
         Some(ratio) => format!("{}×", number(ratio.value, decimals(ratio.value).min(2))),
         None => String::new(),
     };
@@ -137,6 +147,7 @@ fn picture(report: &Report, experiment: &Experiment, panels: Vec<Panel>) -> Pict
          enough rounds for one; pale dots are single rounds, or an even choice of them if there are many."
             .to_owned(),
     ];
+    let baseline = baseline.filter(|_| has_multiples(experiment, first));
     caption.extend(baseline.map(|one| format!("Multiples and verdicts are against {}.", one.baseline)));
     let shown = |label: &String| panels.iter().flat_map(|panel| &panel.rows).any(|row| row.subject == *label);
     if experiment.rows().any(|(_, _, row)| row.variant_of.is_some() && !shown(&row.label)) {

@@ -91,6 +91,9 @@ pub fn of_experiment(report: &Report, experiment: &Experiment) -> Vec<Picture> {
     pictures.extend(intervals::pictures(report, experiment));
     pictures.extend(replicates::pictures(experiment));
     pictures.extend(distribution::pictures(report, experiment));
+    if pictures.is_empty() {
+        pictures = intervals::of(report, experiment, &[0]);
+    }
     keep_names_distinct(&mut pictures);
     pictures
 }
