@@ -73,12 +73,19 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     match Nest::begin(subject, way, bound, run) {
         Ok(mut nest) => {
             let does = setting.get(DOES).unwrap_or("start");
-            match nest.tried(does, &mut sample) {
-                // What ended it is not what was asked.
-                Err(Abort::Failed(why)) if nest.has_ended() => {
-                    let reason = "the outer container ended while the engine in it was tried".to_owned();
-                    return Err(Failure { class: FailureClass::Crash, reason, ..why }.into());
-                }
+            let tried = nest.tried(does, &mut sample);
+            // What ended it is not what was asked, and what it did in its last moments is no answer either.
+            if nest.has_ended() {
+                const ENDED: &str = "the outer container ended while the engine in it was tried";
+                return Err(match tried {
+                    Err(Abort::Failed(why)) => {
+                        Failure { class: FailureClass::Crash, reason: ENDED.to_owned(), ..why }.into()
+                    }
+                    Err(abort) => abort,
+                    Ok(()) => Failure::new(FailureClass::Crash, ENDED).into(),
+                });
+            }
+            match tried {
                 Err(Abort::Failed(why)) => refuse(&mut sample, known(why)),
                 tried => tried?,
             }
@@ -131,6 +138,8 @@ struct Nest<'a> {
     way: &'static Way,
     run: &'a RunContext,
     outer: Container<'a>,
+    /// Its first process.
+    first: i32,
     /// Bound into it.
     bound: Bound,
 }
@@ -205,7 +214,8 @@ impl<'a> Nest<'a> {
             abort => abort,
         })?;
         outer.ready()?;
-        let mut nest = Nest { subject, way, run, outer, bound };
+        let first = init_of(outer.first_process()?);
+        let mut nest = Nest { subject, way, run, outer, first, bound };
         if nested::has_image(&subject.about().spec) {
             let engine = nest.script("the image has no engine", nested::ENGINE, ALLOWED)?;
             nest.way = way.with_engine_of(engine.output.trim());
@@ -237,7 +247,7 @@ impl<'a> Nest<'a> {
 
     /// Starts an engine and containers inside, and adds what is found out to the sample.
     fn tried(&mut self, does: &str, sample: &mut Sample) -> Result<(), Abort> {
-        let first = init_of(self.outer.first_process()?);
+        let first = self.first;
         confine(first, sample)?;
         if self.way.is_users() {
             sample.extend(bound_writable(first).map(|bound| (names::BOUND, bound)));
@@ -340,10 +350,9 @@ impl<'a> Nest<'a> {
         }
     }
 
-    /// Whether the outer container has ended.
-    fn has_ended(&mut self) -> bool {
-        let state = |pid| status(pid, "State");
-        self.outer.first_process().is_ok_and(|pid| state(pid).is_none_or(|state| state.starts_with('Z')))
+    /// Whether the outer container has ended, or its first process is about to.
+    fn has_ended(&self) -> bool {
+        process::is_ending(self.first)
     }
 
     fn end(self) -> Result<(), Abort> {

@@ -101,6 +101,18 @@ pub fn read(pid: i32) -> Option<Process> {
     without_executable(pid).map(complete)
 }
 
+/// Whether a process is gone, or dies: the first one of a namespace closes its files before it waits for the others' ends, and is no
+/// zombie until then.
+pub fn is_ending(pid: i32) -> bool {
+    /// `PF_EXITING` of Linux's `sched.h`, in the ninth field of proc(5)'s `stat`.
+    const EXITING: u64 = 0x4;
+    let flags = |stat: String| stat.rsplit_once(')')?.1.split_whitespace().nth(6)?.parse::<u64>().ok();
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .ok()
+        .and_then(flags)
+        .is_none_or(|flags| flags & EXITING != 0)
+}
+
 /// The processes from which one descends, the nearest first, without the machine's first one.
 pub fn parents(pid: i32) -> Vec<i32> {
     let above = |pid: &i32| without_executable(*pid).map(|own| own.parent).filter(|parent| *parent > 1);
@@ -276,5 +288,20 @@ mod tests {
         assert_eq!(own.executable, std::env::current_exe().ok());
         assert!(own.parent > 0);
         assert!(own.uptime().0 < 3_600_000_000_000);
+    }
+
+    #[test]
+    fn one_that_was_killed_is_ending_before_it_is_reaped() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = child.id() as i32;
+        assert!(!super::is_ending(pid));
+        child.kill().unwrap();
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while !super::is_ending(pid) && std::time::Instant::now() < until {
+            std::thread::yield_now();
+        }
+        assert!(super::is_ending(pid));
+        child.wait().unwrap();
+        assert!(super::is_ending(pid));
     }
 }
