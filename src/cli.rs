@@ -93,6 +93,9 @@ pub enum Command {
         /// Show what each subject adds to a job of this length, such as `2s` or `2h`, in percent.
         #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
         job: Option<String>,
+        /// Open one answer by its number: what it rests on, and what would turn it round; 0 lists all.
+        #[arg(long, value_name = "N")]
+        question: Option<usize>,
         /// Compare two subjects that differ in several things, with intervals but without verdicts.
         #[arg(long, num_args = 2, value_names = ["SUBJECT", "SUBJECT"])]
         between: Vec<String>,

@@ -11,9 +11,10 @@ use serde_json::json;
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::record::Row;
-use crate::report::text::{clean, escaped, harmless};
+use crate::report::text::{clean, escaped, harmless, with_interval};
 use crate::runner::Event;
-use crate::units::Nanos;
+use crate::stats::Sample;
+use crate::units::{Nanos, Unit, counted};
 
 /// A run may take so much longer than foretold before that is said.
 const WORTH_TELLING: Nanos = Nanos::from_millis(10_000);
@@ -38,7 +39,19 @@ pub enum Progress {
 /// Failures by subject and message, without words that contain a digit, such as names that differ between launches. Each has
 /// the line of its first occurrence, and how often it happened.
 #[derive(Debug, Default)]
-pub struct Told(BTreeMap<String, (String, usize)>);
+pub struct Told {
+    failures: BTreeMap<String, (String, usize)>,
+    /// The first metric by cell, for the cells that the answer will begin with.
+    values: BTreeMap<usize, Vec<f64>>,
+    /// How often medians were shown.
+    shown: u32,
+}
+
+/// Seconds after which first medians are shown; then twice as many each time.
+const FIRST_MEDIANS: f64 = 60.0;
+/// Rounds below which a median says nothing yet, and subjects with a median.
+const FEWEST: usize = 3;
+const MEDIANS: usize = 8;
 
 impl Progress {
     /// For the user: a bar if standard error is a terminal.
@@ -81,7 +94,7 @@ impl Progress {
             bar.finish_and_clear();
         }
         let (Progress::Bar(_, told) | Progress::Lines { told, .. }) = self else { return };
-        for (line, times) in told.0.values().filter(|(_, times)| *times > 1) {
+        for (line, times) in told.failures.values().filter(|(_, times)| *times > 1) {
             let _ = writeln!(std::io::stderr(), "{times} times, first in {}", harmless(line));
         }
     }
@@ -113,9 +126,46 @@ fn failure_of(told: &mut Told, plan: &Plan, row: &Row<'_>) -> Option<String> {
     let lasting = why.split_whitespace().filter(|word| !word.contains(|c: char| c.is_ascii_digit()));
     let key = [plan.subjects[plan.cells[row.cell].subject].label.as_str()].into_iter().chain(lasting);
     let line = format!("{round}: {cell}: {why}");
-    let (_, times) = told.0.entry(key.collect::<Vec<_>>().join(" ")).or_insert_with(|| (line.clone(), 0));
+    let (_, times) =
+        told.failures.entry(key.collect::<Vec<_>>().join(" ")).or_insert_with(|| (line.clone(), 0));
     *times += 1;
     (*times == 1).then_some(line)
+}
+
+/// Keeps the value of a sample of the cells that the answer will begin with: the first experiment in its first setting.
+fn keep(told: &mut Told, plan: &Plan, row: &Row<'_>) {
+    let (cell, first) = (&plan.cells[row.cell], &plan.cells[0]);
+    let is_first = (cell.experiment, &cell.setting) == (first.experiment, &first.setting);
+    let is_counted = row.round >= plan.warmups && is_first && plan.is_original(cell.subject);
+    let Outcome::Measured(sample) = row.outcome.as_ref() else { return };
+    if let Some(value) = plan.metrics(cell).first().filter(|_| is_counted).and_then(|one| one.value(sample)) {
+        told.values.entry(row.cell).or_default().push(value);
+    }
+}
+
+/// The medians so far, some time after the beginning.
+fn so_far(told: &mut Told, plan: &Plan, passed: f64) -> Option<String> {
+    let is_due = passed >= FIRST_MEDIANS * f64::from(1u32.checked_shl(told.shown).unwrap_or(u32::MAX));
+    let rounds = told.values.values().map(Vec::len).max().unwrap_or(0);
+    if !is_due || rounds < FEWEST {
+        return None;
+    }
+    told.shown += 1;
+    let cells = told.values.iter().take(MEDIANS);
+    let medians = cells.filter_map(|(cell, values)| {
+        let unit = plan.metrics(&plan.cells[*cell]).first()?.unit;
+        let median = Sample::new(values)?.median();
+        Some(format!("{} {}", plan.entry(*cell).label, with_interval(unit, median, None)))
+    });
+    let medians: Vec<String> = medians.collect();
+    Some(clean(&format!("so far, provisional ({}): {}", counted(rounds, "round"), medians.join(", "))))
+}
+
+/// How much longer a run takes at its own pace, after a round.
+fn left(plan: &Plan, round: usize, passed: f64) -> String {
+    let (done, all) = ((round + 1) as f64, (plan.warmups + plan.rounds) as f64);
+    let rest = passed / done * (all - done);
+    if rest < 1.0 { String::new() } else { format!(", about {} left", Unit::Seconds.format(rest)) }
 }
 
 fn bar_event(bar: &ProgressBar, told: &mut Told, plan: &Plan, event: &Event<'_>) {
@@ -124,6 +174,7 @@ fn bar_event(bar: &ProgressBar, told: &mut Told, plan: &Plan, event: &Event<'_>)
         Event::CellBegins { cell, .. } => bar.set_message(clean(&cell_name(plan, *cell))),
         Event::CellEnds(row) => {
             bar.inc(1);
+            keep(told, plan, row);
             if let Some(line) = failure_of(told, plan, row) {
                 bar.println(harmless(&line));
             }
@@ -131,6 +182,9 @@ fn bar_event(bar: &ProgressBar, told: &mut Told, plan: &Plan, event: &Event<'_>)
         Event::RoundEnds { round, .. } => {
             if let Some(line) = foretold(plan, *round, Nanos::from_seconds(bar.elapsed().as_secs_f64())) {
                 bar.println(line);
+            }
+            if let Some(line) = so_far(told, plan, bar.elapsed().as_secs_f64()) {
+                bar.println(harmless(&line));
             }
         }
     }
@@ -148,13 +202,19 @@ fn foretold(plan: &Plan, round: usize, passed: Nanos) -> Option<String> {
 
 fn line_event(began: &std::time::Instant, told: &mut Told, plan: &Plan, event: &Event<'_>) {
     let line = match event {
-        Event::CellEnds(row) => failure_of(told, plan, row),
+        Event::CellEnds(row) => {
+            keep(told, plan, row);
+            failure_of(told, plan, row)
+        }
         Event::RoundEnds { round, .. } => {
             let passed = began.elapsed().as_secs_f64();
-            let line = || format!("{} done after {passed:.0} s", round_name(plan, *round));
+            let line = || {
+                let left = left(plan, *round, passed);
+                format!("{} done after {passed:.0} s{left}", round_name(plan, *round))
+            };
             let lines = is_told(plan, *round).then(line).into_iter();
-            let lines =
-                lines.chain(foretold(plan, *round, Nanos::from_seconds(began.elapsed().as_secs_f64())));
+            let lines = lines.chain(foretold(plan, *round, Nanos::from_seconds(passed)));
+            let lines = lines.chain(so_far(told, plan, passed));
             Some(lines.collect::<Vec<_>>().join("\n")).filter(|lines| !lines.is_empty())
         }
         _ => None,

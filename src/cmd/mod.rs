@@ -58,10 +58,10 @@ pub fn main() -> i32 {
         Command::Check(selection) => check::run(selection),
         Command::Run(options) => run::run(options),
         Command::Resume { directory, outcome } => resume::run(directory, *outcome),
-        Command::Report { directory, format, output, reference, job, between, extent } => {
+        Command::Report { directory, format, output, reference, job, question, between, extent } => {
             let job = job.as_deref().map(report::job).transpose();
             job.and_then(|job| {
-                let extras = report::Extras { references: *reference, job, between };
+                let extras = report::Extras { references: *reference, job, question: *question, between };
                 let to = Output { file: output.as_deref(), runs: &[], extent: (*extent).into() };
                 report::run(directory, format, to, extras)
             })

@@ -11,7 +11,7 @@ use dunnage_analysis::subject::inherited::{differences, shown};
 use super::request::{self, Asked};
 use super::show;
 use crate::cli;
-use crate::document::{Block, Cell, Column, Document, Extent, Item, Look, Table, fitted, terminal};
+use crate::document::{Block, Cell, Column, Document, Extent, Item, Look, TALL, Table, fitted, terminal};
 use crate::exit::{self, usage};
 use crate::plan::{
     Factor, MOST_PRECISE_ROUNDS, PILOT_ROUNDS, PRECISE_TIME, Plan, Relation, Role, Rounds, Verdicts,
@@ -196,7 +196,7 @@ fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], look
     };
     match is_full {
         true => whole(points.into_iter().map(|(_, item)| item).collect(), 0),
-        false => fitted(look, &points, whole),
+        false => fitted(look, TALL, &points, whole),
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Extras<'a> {
     pub references: bool,
     /// The length of a job, in seconds.
     pub job: Option<f64>,
+    /// The number of the only answer to show.
+    pub question: Option<usize>,
     /// Subjects to describe next to each other, in pairs.
     pub between: &'a [String],
 }
@@ -133,6 +135,7 @@ fn refuse_extras(format: &str, extras: Extras<'_>) -> Result<()> {
         (extras.references, "--reference"),
         (!extras.between.is_empty(), "--between"),
         (extras.job.is_some(), "--job"),
+        (extras.question.is_some(), "--question"),
     ];
     let Some((_, option)) = asked.iter().find(|(is_asked, _)| *is_asked) else { return Ok(()) };
     Err(usage(format!(
@@ -166,6 +169,7 @@ fn built(recorded: &Recorded, extras: Extras<'_>) -> Report {
     if extras.references {
         report.references = beside::beside(reference::sources(), &report);
     }
+    report.opened = extras.question;
     match extras.job {
         Some(length) => report.with_job(length),
         None => report,

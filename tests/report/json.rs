@@ -32,7 +32,7 @@ fn it_reads_as_it_did() {
 fn every_finding_has_its_numbers() {
     for rounds in [2, 20] {
         let file: Value = serde_json::from_str(&rendered(rounds)).unwrap();
-        assert_eq!(file["schema"], "dunnage-report/3");
+        assert_eq!(file["schema"], "dunnage-report/4");
         let experiment = &file["experiments"][0];
         let lists = ["comparisons", "twins"].map(|list| experiment[list].as_array().unwrap());
         let changes: Vec<&Value> = lists.into_iter().flatten().collect();

@@ -2,6 +2,7 @@
 //! compared with files under `tests/snapshots`; with `UPDATE_SNAPSHOTS` set, the files are written instead.
 
 mod brief;
+mod claims;
 mod csv;
 pub mod factors;
 mod gobench;
@@ -10,7 +11,6 @@ mod markdown;
 pub mod pictures;
 mod references;
 pub mod scripted;
-mod sentences;
 mod series;
 mod terminal;
 

@@ -213,7 +213,10 @@ fn a_limit_that_differs_too_is_named_with_both_values_in_place_of_a_cause() {
             let files = if entry.label.starts_with("docker+crun") { crun } else { docker };
             entry.inherited.insert("ulimit nofile".into(), files.into());
         }
-        rendered("md", &report(&run(plan(subjects, 20))), &look(80))
+        let report = report(&run(plan(subjects, 20)));
+        let claims = report.claims.iter().map(|one| one.answer.as_str());
+        let claims = claims.collect::<Vec<_>>().join("\n");
+        format!("{claims}\n{}", rendered("md", &report, &look(80)))
     };
     let cause = "choosing crun instead of runc under docker";
     let named = "docker+crun against docker; no cause is named, since they also differ in ulimit nofile (1024 and 20000)";

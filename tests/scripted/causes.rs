@@ -5,7 +5,7 @@
 use dunnage::experiment::syscall::CALLS;
 use dunnage::plan::{self, Entry, Layer, Request};
 use dunnage::record::Recorded;
-use dunnage::report::summary::sentences;
+use dunnage::report::summary::claims;
 use dunnage::stats::Rng;
 use dunnage::subject::{Need, Spec};
 use dunnage::units::Nanos;
@@ -315,8 +315,8 @@ fn what_twins_differ_by_too_has_no_cause_and_no_sentence() {
     assert!(others.contains("seccomp=off 100 %"), "the observation is reported all the same: {others}");
     let said = "docker: no call is slower than the baseline by more than the noise floor; 1 is slower by no more than that";
     assert_eq!(causes(&analysis).summary, [said]);
-    let sentences = sentences(&run, &analysis);
-    let says = |words: &str| sentences.iter().any(|one| one.text.contains(words));
-    assert!(says(" in noise"), "{sentences:?}");
-    assert!(!says(" higher"), "{sentences:?}");
+    let claims = claims(&run, &analysis);
+    let says = |words: &str| claims.iter().any(|one| one.answer.contains(words));
+    assert!(says(" in noise"), "{claims:?}");
+    assert!(!says(" higher"), "{claims:?}");
 }

@@ -36,17 +36,17 @@ fn what_a_change_copies_and_what_depth_adds_are_found_and_nothing_else() {
         .map(|row| (text(&row[0]), text(&row[1]).split(' ').next().unwrap()))
         .collect();
     let expected = [
-        ("a file, not 1 % of it", "slower"),
-        ("ten files, not one", "same"),
-        ("changed, not new", "same"),
-        ("new: root, not mount", "same"),
-        ("changed: root, not mount", "slower"),
-        ("read: root, not mount", "same"),
-        ("opened: first, not last", "slower"),
-        ("read: first, not last", "same"),
-        ("changed: first, not last", "same"),
-        ("opened: more layers", "slower"),
-        ("changed: more layers", "same"),
+        ("change: a large file, not a small one", "slower"),
+        ("change: ten files, not one", "same"),
+        ("change: an image's file, not a new one", "same"),
+        ("write: to the root, not to a mount", "same"),
+        ("change: in the root, not in a mount", "slower"),
+        ("read: from the root, not from a mount", "same"),
+        ("open: of the first layer, not the last", "slower"),
+        ("read: of the first layer, not the last", "same"),
+        ("change: of the first layer, not the last", "same"),
+        ("open: of many layers, not of few", "slower"),
+        ("change: of many layers, not of few", "same"),
     ];
     assert_eq!(answers, expected, "{ran}");
     // A gigabyte takes a thousand times the scripted time of 1 ms, and a layer a tenth of the 1 µs that an opening takes.
@@ -58,7 +58,7 @@ fn what_a_change_copies_and_what_depth_adds_are_found_and_nothing_else() {
     assert_eq!(text(&copies.rows[0][2]), "the whole file");
     let told = table("answers").summary.join("\n");
     assert!(told.contains("copies all of it; each GB takes: fake 1.0"), "{told}");
-    assert!(told.contains("depth or number of layers matters to fake (opened: first, not last: "), "{told}");
+    assert!(told.contains("depth or number of layers matters to fake (open: of the first layer, not the last: "), "{told}");
     assert_eq!(analysis.suspects.len(), 0, "{ran}");
 }
 

@@ -229,6 +229,16 @@ pub fn number(value: f64, decimals: usize) -> String {
 /// determines the unit and the decimals: it gets three significant digits. There are more, up to those of the
 /// value, if the interval would otherwise have less than two digits of width.
 pub fn with_interval(unit: Unit, value: f64, interval: Option<(f64, f64)>) -> String {
+    in_one(parts(unit, value, interval))
+}
+
+/// A value and its interval, which may be empty, as one text.
+pub fn in_one((value, interval): (String, String)) -> String {
+    if interval.is_empty() { value } else { format!("{value} {interval}") }
+}
+
+/// The same in two parts: the value with its unit, and the interval in brackets, empty if there is none.
+pub fn parts(unit: Unit, value: f64, interval: Option<(f64, f64)>) -> (String, String) {
     let ends = interval.map_or([value; 2], |(low, high)| [low, high]);
     let known = ends.into_iter().chain([value]).map(f64::abs).filter(|size| size.is_finite());
     let reach = known.fold(0.0, f64::max);
@@ -239,10 +249,8 @@ pub fn with_interval(unit: Unit, value: f64, interval: Option<(f64, f64)>) -> St
     let decimals = needed.clamp(least, own);
     let shown = |value: f64| bound(value / scale.divisor, decimals);
     let symbol = if scale.symbol.is_empty() { String::new() } else { format!(" {}", scale.symbol) };
-    match interval {
-        Some((low, high)) => format!("{}{symbol} [{}, {}]", shown(value), shown(low), shown(high)),
-        None => format!("{}{symbol}", shown(value)),
-    }
+    let interval = interval.map(|(low, high)| format!("[{}, {}]", shown(low), shown(high)));
+    (format!("{}{symbol}", shown(value)), interval.unwrap_or_default())
 }
 
 /// The same for an estimate.
@@ -337,6 +345,11 @@ pub fn capital(text: &str) -> String {
 
 /// A ratio with its interval as percent more or less, such as `+12 % [+10, +15]`.
 pub fn in_percent(ratio: &Estimate) -> String {
+    in_one(percent_parts(ratio))
+}
+
+/// The same in two parts: the value, and the interval in brackets, empty if there is none.
+pub fn percent_parts(ratio: &Estimate) -> (String, String) {
     let value = (ratio.value - 1.0) * 100.0;
     let decimals = usize::from(value.abs() < 9.95);
     let shown = |ratio: f64| {
@@ -344,9 +357,8 @@ pub fn in_percent(ratio: &Estimate) -> String {
         let sign = if percent > 0.0 { "+" } else { "" };
         format!("{sign}{}", number(percent, decimals))
     };
-    let interval =
-        ratio.interval.map(|one| format!(" [{}, {}]", shown(one.low), shown(one.high))).unwrap_or_default();
-    format!("{} %{interval}", shown(ratio.value))
+    let interval = ratio.interval.map(|one| format!("[{}, {}]", shown(one.low), shown(one.high)));
+    (format!("{} %", shown(ratio.value)), interval.unwrap_or_default())
 }
 
 /// The scale for a column of values of very different sizes: that of their geometric middle.

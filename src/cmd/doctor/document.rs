@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::Row;
-use crate::document::{Block, Document, Extent, Findings, Item, Look, Section, Tone, fitted};
+use crate::document::{Block, Document, Extent, Findings, Item, Look, Section, TALL, Tone, fitted};
 use crate::host::checks::{Fix, State};
 use crate::report::text::listed;
 use crate::units::counted;
@@ -61,7 +61,7 @@ impl Findings for Examined {
         let mut rows: Vec<&Row> = self.checks.iter().filter(|row| row.finding.state >= State::Note).collect();
         rows.sort_by_key(|row| Reverse(row.finding.state));
         let points: Vec<(usize, Item)> = rows.iter().map(|row| (0, fixed(point(row), row))).collect();
-        Some(fitted(look, &points, |items, left_out| {
+        Some(fitted(look, TALL, &points, |items, left_out| {
             let mut document = document.clone();
             document.answer.push(Block::List(items));
             let more = if left_out > 0 {

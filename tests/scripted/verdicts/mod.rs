@@ -1,11 +1,11 @@
 //! Verdicts on planted data with known truth. Each rule on suspects and each warning has a case in which it
 //! fires and a near miss in which it does not.
 
+mod claims;
 mod command;
 mod failures;
 mod family;
 mod predictions;
-mod sentences;
 mod settings;
 mod suspects;
 mod warnings;

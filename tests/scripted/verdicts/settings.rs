@@ -5,7 +5,7 @@ use dunnage::outcome::{Failure, FailureClass};
 use dunnage::plan::{self, Entry, Layer, Plan, Request, Role};
 use dunnage::record::{Cause, FailureRow, Recorded};
 use dunnage::report::Report;
-use dunnage::report::summary::{Sentence, Topic, sentences};
+use dunnage::report::summary::{Claim, Topic, claims};
 use dunnage::stats::Rng;
 use dunnage::subject::Need;
 use dunnage::verdict::{Analysis, Finding, Kind, analyse};
@@ -80,8 +80,8 @@ fn words(run: &Recorded) -> Vec<(String, &'static str)> {
 }
 
 fn told(run: &Recorded, topic: Topic) -> Vec<String> {
-    let all = sentences(run, &analyse(run)).into_iter();
-    all.filter(|one: &Sentence| one.topic == topic).map(|one| one.text).collect()
+    let all = claims(run, &analyse(run)).into_iter();
+    all.filter(|one: &Claim| one.topic == topic).map(|one| one.answer).collect()
 }
 
 /// The words of a text, without its line breaks.
@@ -207,9 +207,9 @@ fn a_single_subject_has_an_answer_about_its_settings() {
     assert_eq!(ran.code, 0, "{ran}");
     let said = flowing(&ran.stdout);
     // The script's root takes twice as long as its volume, whose bytes never arrive at a device.
-    let answer = said.split(" - ").find(|one| one.starts_with("a: place=volume instead of root saves "));
-    let answer = answer.unwrap_or_else(|| panic!("{ran}"));
-    for words in ["saves 5", " s [", "] in `read_gb` and 0.99 ms [", "] in `random_read`"] {
+    let (_, answer) =
+        said.split_once("a: place=volume instead of root saves ").unwrap_or_else(|| panic!("{ran}"));
+    for words in ["5", " s [", "] in `read_gb` and 0.99 ms [", "] in `random_read`"] {
         assert!(answer.contains(words), "`{words}`: {answer}");
     }
     let analysis = analyse(&dunnage::record::load(&dunnage.directory()).unwrap());

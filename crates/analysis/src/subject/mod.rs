@@ -1,6 +1,7 @@
 //! Subjects as plain data: how one is written, the kinds and their keys, the layers between each and the
 //! kernel, and what one supports. Deliberately absent: finding and starting them.
 
+pub mod defaults;
 pub mod inherited;
 pub mod instruments;
 pub mod kinds;

@@ -14,7 +14,7 @@ use crate::text::clean;
 use crate::units::{Better, Unit};
 
 /// What a finding is about, in names that mean the same outside its run.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct About {
     /// The machine on which it was measured.
     pub host: Arc<str>,

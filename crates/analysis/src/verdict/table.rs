@@ -27,9 +27,26 @@ pub struct ExperimentTable {
     /// The sentences of the summary that are decided.
     #[serde(skip)]
     pub decided: Vec<String>,
-    /// Whether it is the answer to the experiment's question, which stands before differences from a baseline.
+    /// What of it is the answer to the experiment's question, which stands before differences from a baseline.
     #[serde(skip)]
-    pub leads: bool,
+    pub screen: Screen,
+}
+
+/// What of a table is shown where there is little room.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Screen {
+    /// Nothing, as long as other tables answer.
+    #[default]
+    No,
+    /// All of it.
+    All,
+    /// These columns of these rows, by their indices.
+    Part {
+        /// The columns.
+        columns: Vec<usize>,
+        /// The rows.
+        rows: Vec<usize>,
+    },
 }
 
 impl ExperimentTable {
@@ -40,8 +57,8 @@ impl ExperimentTable {
         title: String,
         columns: Vec<Column>,
     ) -> ExperimentTable {
-        let (rows, notes, summary, decided, leads) = Default::default();
-        ExperimentTable { experiment, name, title, columns, rows, notes, summary, decided, leads }
+        let (rows, notes, summary, decided, screen) = Default::default();
+        ExperimentTable { experiment, name, title, columns, rows, notes, summary, decided, screen }
     }
 }
 

@@ -7,12 +7,13 @@ use serde::Serialize;
 use super::summary::{in_words, summary};
 use super::{picture, words};
 use crate::document::{
-    Block, Cell, Column, Document, Extent, Findings, Item, Look, Section, Table, Tone, fitted, in_a_line,
+    Block, Cell, Column, Document, Extent, Findings, Item, Look, Section, TALL, Table, Tone, fitted,
+    in_a_line,
 };
 use crate::experiment;
 use crate::report::head;
 use crate::report::model::Metric;
-use crate::report::text::{capital, clean, confidence, in_brackets, in_percent};
+use crate::report::text::{capital, clean, confidence, in_brackets, percent_parts};
 use crate::report::words::{inside, insides};
 use crate::units::counted;
 use crate::verdict::Kind;
@@ -99,7 +100,7 @@ impl Findings for Comparison {
         let points: Vec<(usize, Item)> = told.chain(notices).chain(open).chain(differs).collect();
         let glances = self.experiments.iter().map(changes).filter(|table| table.rows.len() <= GLANCE);
         let glances: Vec<Block> = glances.map(Block::Table).collect();
-        Some(fitted(look, &points, |items, left_out| {
+        Some(fitted(look, TALL, &points, |items, left_out| {
             let (around, answers): (Vec<Item>, Vec<Item>) =
                 items.into_iter().partition(|item| !item.mark.is_empty());
             let mut document = document.clone();
@@ -251,7 +252,7 @@ fn in_setting(metric: &Metric, one: &InSetting) -> [Cell; 4] {
         one.medians.map(|median| median.map_or(Cell::nothing("–"), |value| Cell::value(unit, value, None)));
     let numbers = one.numbers.map(|numbers| (Cell::estimate(unit, &numbers.difference), numbers.ratio));
     let (difference, ratio) = numbers.unwrap_or_default();
-    let ratio = ratio.map(|ratio| Cell::ranged(in_percent(&ratio)).key(ratio.value - 1.0));
+    let ratio = ratio.map(|ratio| Cell::ranged(percent_parts(&ratio)).key(ratio.value - 1.0));
     [old, new, difference, ratio.unwrap_or_default()]
 }
 

@@ -8,7 +8,7 @@ use crate::axis::Range;
 use crate::report::picture::Picture;
 use crate::report::picture::rows::{Layout, Mark, Panel, Row, Rows};
 use crate::report::picture::svg::End;
-use crate::report::text::{clean, in_brackets};
+use crate::report::text::{clean, in_brackets, in_one};
 use crate::units::Unit;
 use crate::verdict::Kind;
 
@@ -102,7 +102,7 @@ fn row(line: &Line, reach: f64) -> Row {
             let value = from_none(all.change.value);
             let ends = all.change.interval.map(|one| (from_none(one.low), from_none(one.high)));
             // The title of the panel has the unit.
-            let shown = words::change(&all).replace(words::MATTERS, "");
+            let shown = in_one(words::change(&all)).replace(words::MATTERS, "");
             (Some(value), marks(value, ends, band(&all), reach), shown)
         }
     };

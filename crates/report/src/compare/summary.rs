@@ -7,7 +7,7 @@ use dunnage_analysis::compare::{Comparison, Experiment, Line, Meaning, Scale, Sc
 use dunnage_analysis::group::in_groups;
 
 use super::words::{change, failures, sentence};
-use crate::report::text::{clean, joined};
+use crate::report::text::{clean, in_one, joined};
 use crate::stats::Ruling;
 use crate::units::counted;
 use crate::verdict::Kind;
@@ -84,7 +84,7 @@ fn named(comparison: &Comparison, kind: Kind) -> Option<String> {
         let of = if many { format!(" ({})", experiment.name) } else { String::new() };
         let name = format!("{} of `{}`{of}", line.name, clean(&line.label));
         match line.together {
-            Some(all) if kind.is_difference() => format!("{name} {}", change(&all)),
+            Some(all) if kind.is_difference() => format!("{name} {}", in_one(change(&all))),
             _ => name,
         }
     };

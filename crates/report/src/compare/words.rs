@@ -2,7 +2,9 @@
 
 use dunnage_analysis::compare::{Experiment, FailedRounds, InSetting, Line, Scale, Together};
 
-use crate::report::text::{clean, estimated, in_brackets, in_percent, number, percent};
+use crate::report::text::{
+    clean, estimated, in_brackets, in_one, in_percent, number, percent, percent_parts,
+};
 use crate::stats::{Basis, Estimate, Goal, NewRun, Ruling, fewest_each};
 use crate::units::{Unit, counted};
 use crate::verdict::{HOPELESS, Kind};
@@ -51,7 +53,7 @@ fn decided(unit: Unit, lines: &[&Line], together: &Together) -> String {
         several => format!(" over {several} settings"),
     };
     let shown = match lines.len() {
-        1 => format!("{}{over}{}", change(together), lost(line)),
+        1 => format!("{}{over}{}", in_one(change(together)), lost(line)),
         _ => sizes(scale, changes().map(|all| from_none(all.scale, all.change.value).abs())),
     };
     let moves = match (changes().any(|all| goes_up(&all)), changes().all(|all| goes_up(&all))) {
@@ -106,14 +108,14 @@ pub(super) fn one_setting<'a>(lines: &[&'a Line]) -> Option<&'a str> {
 }
 
 /// A change with its interval.
-pub(super) fn change(together: &Together) -> String {
+pub(super) fn change(together: &Together) -> (String, String) {
     let change = &together.change;
     if together.scale == Scale::Ratio {
-        return in_percent(change);
+        return percent_parts(change);
     }
     let shown = |value: f64| number(value, 1);
-    let interval = change.interval.map(|one| format!(" [{}, {}]", shown(one.low), shown(one.high)));
-    format!("{}{MATTERS}{}", shown(change.value), interval.unwrap_or_default())
+    let interval = change.interval.map(|one| format!("[{}, {}]", shown(one.low), shown(one.high)));
+    (format!("{}{MATTERS}", shown(change.value)), interval.unwrap_or_default())
 }
 
 /// A size on a scale where no change is zero.

@@ -30,7 +30,7 @@ pub mod terminal;
 pub use findings::{Extent, Findings, Glyphs, Look, Style};
 pub use format::{FORMATS, Format, csv, shown};
 pub use rounds::{Drawing, Rounds};
-pub use screen::{fitted, in_a_line};
+pub use screen::{SCREEN, TALL, fitted, in_a_line, lines};
 pub use table::{Cell, Cells, Column, Drawn, Measured, Need, Row, Table};
 
 use crate::report::picture::Picture;

@@ -3,38 +3,67 @@
 use std::collections::BTreeSet;
 
 use super::{Document, Item, Look, Style, terminal};
-use crate::report::text::wrap;
+use crate::report::text::{width, wrap};
 
 /// Lines of a screen, minus the one in which a verb says where it wrote something.
-const LINES: usize = 39;
+pub const SCREEN: usize = 29;
+/// The same where several runs, or a machine, are in it.
+pub const TALL: usize = 39;
 /// The least columns of a screen.
 const COLUMNS: usize = 80;
-/// Points to try; so many never fit.
-const TRIED: usize = 60;
+/// Columns before the text of a point, without its name.
+const INDENT: usize = 6;
+/// Points that are tried although they seem to have no room: each is a rendering of the whole.
+const TRIES: usize = 3;
 
-/// A document with as many of these points as fit on one screen, those of the lowest rank first, in their original
+/// A document with as many of these points as fit into so many lines, those of the lowest rank first, in their original
 /// order. `whole` makes it from the points and the number left out. A narrower terminal
 /// shows the same in more lines.
 pub fn fitted(
     look: &Look,
+    most: usize,
     points: &[(usize, Item)],
     whole: impl Fn(Vec<Item>, usize) -> Document,
 ) -> Document {
-    let look = Look { style: Style::Plain, width: look.width.max(COLUMNS), ..look.clone() };
     let of = |chosen: &BTreeSet<usize>| {
         let items = chosen.iter().map(|&index| points[index].1.clone()).collect();
         whole(items, points.len() - chosen.len())
     };
+    let lines = |chosen: &BTreeSet<usize>| lines(&of(chosen), look);
+    let names = points.iter().map(|(_, item)| width(&item.name)).max().unwrap_or(0);
+    let room = look.width.max(COLUMNS).saturating_sub(names + INDENT);
+    let needs = |item: &Item| wrap("", &item.text, room).len() + item.details.len();
     let mut order: Vec<usize> = (0..points.len()).collect();
     order.sort_by_key(|&index| points[index].0);
     let mut chosen = BTreeSet::new();
-    for index in order.into_iter().take(TRIED) {
+    let mut left = most.saturating_sub(lines(&chosen));
+    for &index in &order {
+        if let Some(rest) = left.checked_sub(needs(&points[index].1)) {
+            left = rest;
+            chosen.insert(index);
+        }
+    }
+    // A list needs a line before it, and its marks some room.
+    while lines(&chosen) > most
+        && let Some(last) = order.iter().rev().find(|index| chosen.contains(index))
+    {
+        chosen.remove(last);
+    }
+    // The estimate may have been too high.
+    let left_out: Vec<usize> = order.into_iter().filter(|index| !chosen.contains(index)).collect();
+    for index in left_out.into_iter().take(TRIES) {
         chosen.insert(index);
-        if terminal::render(&of(&chosen), &look).lines().count() > LINES {
+        if lines(&chosen) > most {
             chosen.remove(&index);
         }
     }
     of(&chosen)
+}
+
+/// The lines that a document takes on a terminal that is wide enough.
+pub fn lines(document: &Document, look: &Look) -> usize {
+    let look = Look { style: Style::Plain, width: look.width.max(COLUMNS), ..look.clone() };
+    terminal::render(document, &look).lines().count()
 }
 
 /// Points of one line each, cut if they do not fit.

@@ -2,7 +2,7 @@
 //! intervals.
 
 use super::Tone;
-use crate::report::text::{bound, clean, common_scale, decimals, in_brackets, number, with_interval};
+use crate::report::text::{bound, clean, common_scale, decimals, in_brackets, number, parts};
 use crate::stats::Estimate;
 use crate::units::Unit;
 use crate::verdict::Kind;
@@ -51,6 +51,8 @@ pub enum Cells {
     Numbers,
     /// Aligned values in one unit, followed by their aligned intervals.
     Measured,
+    /// Words that follow the last number of their row, where letters are placed.
+    Following,
 }
 
 /// Whether a column can be left out.
@@ -125,7 +127,8 @@ impl Column {
             let interval = one.interval.map(|ends| (ends.low, ends.high));
             Cell {
                 text: number(shown, decimals),
-                interval: interval.map_or(String::new(), |(low, high)| format!("{}–{}", end(low), end(high))),
+                interval: interval
+                    .map_or(String::new(), |(low, high)| format!("[{}, {}]", end(low), end(high))),
                 measured: Some(Measured { value: one.value, interval, points: Vec::new() }),
                 ..Cell::default()
             }
@@ -134,6 +137,11 @@ impl Column {
         let name =
             if scale.symbol.is_empty() { name.to_owned() } else { format!("{name}, {}", scale.symbol) };
         (Column { kind: Cells::Measured, ..Column::words(name) }, values.iter().map(cell).collect())
+    }
+
+    /// Whether it reads from the left.
+    pub fn is_text(&self) -> bool {
+        matches!(self.kind, Cells::Words | Cells::Following)
     }
 
     /// The same column, left out if the page is too narrow.
@@ -192,7 +200,7 @@ impl Cell {
     /// A value with its unit, and its interval where it has one.
     pub fn value(unit: Unit, value: f64, interval: Option<(f64, f64)>) -> Cell {
         let measured = Measured { value, interval, points: Vec::new() };
-        Cell { measured: Some(measured), ..Cell::ranged(with_interval(unit, value, interval)) }.key(value)
+        Cell { measured: Some(measured), ..Cell::ranged(parts(unit, value, interval)) }.key(value)
     }
 
     /// The same for an estimate.
@@ -200,13 +208,9 @@ impl Cell {
         Cell::value(unit, one.value, one.interval.map(|ends| (ends.low, ends.high)))
     }
 
-    /// A value in words, followed by its interval in brackets.
-    pub fn ranged(text: impl AsRef<str>) -> Cell {
-        let cell = Cell::words(text);
-        match cell.text.split_once(" [") {
-            Some((text, rest)) => Cell { text: text.to_owned(), interval: format!("[{rest}"), ..cell },
-            None => cell,
-        }
+    /// A value in words, and its interval in brackets.
+    pub fn ranged((value, interval): (String, String)) -> Cell {
+        Cell { interval, ..Cell::words(value) }
     }
 
     /// The same cell with a sort key.

@@ -157,6 +157,7 @@ impl Laid {
         let words = lines().map(word).max().unwrap_or(0);
         let least = match kind {
             Cells::Words if index > 0 => words.max(NARROW).min(widest),
+            Cells::Following => widest,
             Cells::Words => words.clamp(NARROW, LABEL).min(widest),
             _ => widest,
         };
@@ -209,8 +210,8 @@ impl Laid {
             return Vec::new();
         }
         let wrapped = |room: usize| text.lines().flat_map(|line| wrap("", line, room)).collect::<Vec<_>>();
-        if self.kind == Cells::Measured {
-            return vec![text.to_owned()];
+        if matches!(self.kind, Cells::Measured | Cells::Following) {
+            return if text.is_empty() { Vec::new() } else { vec![text.to_owned()] };
         }
         if !is_first || width(text) <= self.width {
             return wrapped(self.width);
@@ -232,6 +233,7 @@ impl Laid {
         let text = line.map_or("", String::as_str);
         match self.kind {
             Cells::Numbers => right(text, self.width) + &" ".repeat(GAP),
+            Cells::Following => text.to_owned(),
             _ => left(text, self.width + GAP),
         }
     }
@@ -248,6 +250,7 @@ fn table(page: &mut Page, table: &Table) {
         page.heading(&table.title);
     }
     let mut columns: Vec<Laid> = (0..table.columns.len()).map(|index| Laid::of(index, table)).collect();
+    follow(&mut columns);
     // A drawing is worth more than optional columns.
     let drawing = if table.drawn.is_some() { DRAWING.0 + GAP } else { 0 };
     let wide = taken(&columns, |one| one.width) + drawing;
@@ -255,7 +258,9 @@ fn table(page: &mut Page, table: &Table) {
     while taken(&columns, |one| one.width) + drawing > page.width
         && let Some(at) = columns.iter().rposition(|one| one.need == Need::WithRoom)
     {
-        left_out.insert(0, format!("`{}`", columns.remove(at).head.split(',').next().unwrap_or_default()));
+        let removed = columns.remove(at);
+        let name = removed.head.split(',').next().unwrap_or_default();
+        left_out.splice(0..0, (!name.is_empty()).then(|| format!("`{name}`")));
     }
     // Columns that do not fit even with wrapped words are shown in parts, each of which begins with the first column.
     let mut part: Vec<Laid> = Vec::new();
@@ -280,6 +285,22 @@ fn table(page: &mut Page, table: &Table) {
     page.gap();
 }
 
+/// Words that follow the last number of their row need only the room that they have not there.
+fn follow(columns: &mut [Laid]) {
+    let Some((last, before)) = columns.split_last_mut().filter(|(last, _)| last.kind == Cells::Following)
+    else {
+        return;
+    };
+    let needed = |(row, text): (usize, &String)| {
+        let is_empty =
+            |one: &&Laid| one.kind == Cells::Numbers && one.cells.get(row).is_none_or(String::is_empty);
+        let free: usize = before.iter().rev().take_while(is_empty).map(|one| one.width + GAP).sum();
+        width(text).saturating_sub(free)
+    };
+    last.width = last.cells.iter().enumerate().map(needed).max().unwrap_or(0);
+    last.least = last.width;
+}
+
 /// Makes columns of words as narrow as the page needs, the widest first.
 fn narrow(page: usize, part: &mut [Laid]) {
     while let over @ 1.. = taken(part, |one| one.width).saturating_sub(page) {
@@ -294,9 +315,20 @@ fn narrow(page: usize, part: &mut [Laid]) {
     }
 }
 
+/// Makes room for headings in one line, where there is enough for all of them.
+fn widen(page: usize, part: &mut [Laid]) {
+    let with_head = |one: &Laid| one.width.max(width(&one.head));
+    if taken(part, with_head) <= page {
+        part.iter_mut().for_each(|one| one.width = with_head(one));
+    }
+}
+
 /// Displays some columns of a table that fit next to each other.
 fn shown(page: &mut Page, table: &Table, mut part: Vec<Laid>) {
     narrow(page.width, &mut part);
+    if table.drawn.is_none() {
+        widen(page.width, &mut part);
+    }
     let room = page.width.saturating_sub(taken(&part, |one| one.width) + GAP);
     if let Some(drawn) = table.drawn
         && let Some(at) = part.iter().position(|one| one.index == Some(drawn.column))
@@ -316,7 +348,16 @@ fn shown(page: &mut Page, table: &Table, mut part: Vec<Laid>) {
         let cells: Vec<Vec<String>> = part.iter().map(|one| one.lines(index)).collect();
         for line in 0..cells.iter().map(Vec::len).max().unwrap_or(1).max(1) {
             let piece = |(one, lines): (&Laid, &Vec<String>)| (one.tone(row), one.placed(lines.get(line)));
-            let pieces: Vec<(Tone, String)> = part.iter().zip(&cells).map(piece).collect();
+            let mut pieces: Vec<(Tone, String)> = part.iter().zip(&cells).map(piece).collect();
+            if part.last().is_some_and(|one| one.kind == Cells::Following)
+                && let Some(words) = pieces.pop()
+            {
+                let is_empty = |at: usize| part[at].kind == Cells::Numbers && cells[at].is_empty();
+                while !pieces.is_empty() && is_empty(pieces.len() - 1) {
+                    pieces.pop();
+                }
+                pieces.push(words);
+            }
             page.line(&pieces.iter().map(|(tone, text)| (*tone, text.as_str())).collect::<Vec<_>>());
         }
     }

@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::{csv, words};
 use crate::document::{
-    Block, Cell, Column, Document, Drawn, Extent, Findings, Item, Look, Row, Section, Table, Tone, fitted,
+    Block, Cell, Column, Document, Drawn, Extent, Findings, Item, Look, Row, Section, TALL, Table, Tone,
+    fitted,
 };
 use crate::report::text::{confidence, in_brackets, number};
 use crate::units::counted;
@@ -111,7 +112,7 @@ impl Findings for Histories {
         if tables.iter().map(|table| table.rows.len() + 3).sum::<usize>() > COURSES {
             tables.clear();
         }
-        Some(fitted(look, &points, |items, left_out| {
+        Some(fitted(look, TALL, &points, |items, left_out| {
             let mut document = document.clone();
             document.answer = vec![Block::List(items)];
             document.answer.extend(tables.iter().cloned().map(Block::Table));

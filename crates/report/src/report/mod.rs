@@ -100,7 +100,7 @@ pub static FORMATS: [Format; 7] = [
 ];
 
 impl Findings for Report {
-    const SCHEMA: &'static str = "dunnage-report/3";
+    const SCHEMA: &'static str = "dunnage-report/4";
     const FURTHER: &'static [&'static str] =
         &["csv", "gobench", "openmetrics", "bmf", "github-benchmark", "svg", "png"];
 
@@ -109,10 +109,13 @@ impl Findings for Report {
     }
 
     fn document(&self, look: &Look) -> Document {
-        document::document(self, look)
+        match self.opened {
+            Some(number) => document::opened(self, number),
+            None => document::document(self, look),
+        }
     }
 
     fn brief(&self, look: &Look) -> Option<Document> {
-        Some(document::brief(self, look))
+        self.opened.is_none().then(|| document::brief(self, look))
     }
 }

@@ -249,6 +249,39 @@ pub(super) fn without_keys(entry: &Entry, told: &BTreeSet<(String, String)>) -> 
     clean(&if is_named(entry) { entry.label.clone() } else { spec.to_string() })
 }
 
+/// A setting in words, where there are plain ones.
+pub(super) fn in_words(values: &str) -> String {
+    values.replace("idle", "after a pause").replace("primed", "back to back")
+}
+
+/// What subjects with these keys do without, in words.
+pub(super) fn done_without(shared: &str) -> Vec<&str> {
+    let mut all: Vec<&str> = shared.split(", ").filter_map(|pair| pair.strip_suffix("=none")).collect();
+    for key in &mut all {
+        if *key == "net" {
+            *key = "network";
+        }
+    }
+    all.sort_unstable_by_key(|key| *key != "network");
+    all
+}
+
+/// The title of engines without what only some have.
+pub(super) fn without(shared: &str) -> String {
+    match &done_without(shared)[..] {
+        [] => "equalised".to_owned(),
+        all => format!("without {}", listed(all, ", ")),
+    }
+}
+
+/// The first metric of a launch, in words.
+pub(super) fn called(metric: &str) -> &str {
+    match metric {
+        "returned" => "until it returns",
+        other => other,
+    }
+}
+
 /// What a list of these metrics is called.
 pub(crate) fn insides(metrics: &[Metric]) -> &'static str {
     match metrics.iter().any(|metric| metric.unit == Unit::Seconds) {

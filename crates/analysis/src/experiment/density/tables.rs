@@ -9,7 +9,7 @@ use crate::subject::room::Resource;
 use crate::text::{estimated, number};
 use crate::units::Unit;
 use crate::verdict::View;
-use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::table::{Column, ExperimentTable, Item, Screen};
 
 /// How many of a subject's resources are shown: those that end first.
 const SHOWN: usize = 3;
@@ -277,7 +277,7 @@ fn starts(subjects: &[Of<'_>]) -> ExperimentTable {
         .collect(),
         decided: longer.clone(),
         summary: longer.into_iter().chain(idle).chain(failed).collect(),
-        leads: true,
+        screen: Screen::All,
         ..ExperimentTable::new(NAME, "starts", "how starts go with many containers, and several at once".to_owned(), columns)
     }
 }

@@ -8,7 +8,7 @@ use crate::stats::{Decision, Estimate, decide};
 use crate::subject::instruments::Formula;
 use crate::text::estimated;
 use crate::units::Unit;
-use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::table::{Column, ExperimentTable, Item, Screen};
 use crate::verdict::{Finding, Verdict, View};
 
 /// The metrics of the tables, with their headings and units.
@@ -111,7 +111,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
             .collect(),
             summary: differences.iter().chain(&missing).cloned().collect(),
             decided: differences.iter().chain(&missing).cloned().collect(),
-            leads: true,
+            screen: Screen::All,
             ..table("payers", "what one more container costs in memory, and who pays", &PAYERS, None)
         },
         ExperimentTable {

@@ -9,7 +9,7 @@ use crate::names::{Counter, Fact};
 use crate::stats::Estimate;
 use crate::units::Unit;
 use crate::verdict::View;
-use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::table::{Column, ExperimentTable, Item, Screen};
 
 /// Capabilities that reach beyond a container, by their numbers; an engine gives none of them by default.
 const FAR: [(u32, &str); 12] = [
@@ -239,7 +239,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
                 .to_owned(),
         ],
         summary,
-        leads: true,
+        screen: Screen::All,
         ..ExperimentTable::new(NAME, "ways", "which way of running containers in containers works".to_owned(), columns)
     };
     let columns = ["outside", "way", "options", "gives away", "inner storage", "its cgroup", "instead"]

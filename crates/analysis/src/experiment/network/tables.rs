@@ -10,7 +10,7 @@ use crate::subject::Path;
 use crate::text::{estimated, listed, percent};
 use crate::units::Unit;
 use crate::verdict::price::JUDGED;
-use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::table::{Column, ExperimentTable, Item, Screen};
 use crate::verdict::{Price, View};
 
 /// What the table of an experiment shows.
@@ -152,13 +152,29 @@ fn table(shown: &Shown, view: &View<'_>) -> Option<ExperimentTable> {
         );
     }
     let summary = summary(shown, view, &cells);
+    // The first exchange alone, and without the reference, to which a path adds nothing.
+    let first = rows.first().map(|row| row[EXCHANGE].clone());
+    let is_answer = |(_, row): &(usize, &Vec<Item>)| {
+        Some(&row[EXCHANGE]) == first.as_ref() && matches!(row[ADDS], Item::Interval(_))
+    };
+    let answer: Vec<usize> = rows.iter().enumerate().filter(is_answer).map(|(at, _)| at).collect();
+    let screen = match answer.is_empty() {
+        true => Screen::No,
+        false => Screen::Part { columns: ANSWER.to_vec(), rows: answer },
+    };
     Some(ExperimentTable {
+        screen,
         rows,
         notes: notes.into_iter().map(str::to_owned).collect(),
         summary,
         ..ExperimentTable::new(shown.name, "paths", shown.title.to_owned(), columns)
     })
 }
+
+/// The columns of the exchange and of what a path adds, and those of the answer: subject, path, the whole, what is added, the kernel's part.
+const EXCHANGE: usize = 2;
+const ADDS: usize = 4;
+const ANSWER: [usize; 5] = [0, 1, 3, 4, 5];
 
 /// A message, in words.
 fn message(setting: &Setting) -> String {

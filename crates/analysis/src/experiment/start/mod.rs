@@ -102,12 +102,7 @@ pub static START: Experiment = Experiment {
         _ if is_cold(setting) => EMPTYING + QUIET + launch,
         _ => QUIET + launch,
     },
-    ..Experiment::of(
-        "start",
-        "how long does a start take: to the first instruction inside, to the client's return, until nothing is left?",
-        Need::Launch,
-        &METRICS,
-    )
+    ..Experiment::of("start", "how long does a command take in a new container?", Need::Launch, &METRICS)
 };
 
 const LIBC: SettingKey = SettingKey::of("libc", &["no", "yes"]).meaning(

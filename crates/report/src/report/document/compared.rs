@@ -5,17 +5,14 @@ use dunnage_analysis::group::in_groups;
 
 use crate::document::{Block, Cell, Cells, Column, Drawn, Item, Row as Line, Table, Tone};
 use crate::plan::Relation;
-use crate::report::model::{Experiment, Job, JobShare, Row, Setting, Told};
+use crate::report::model::{Experiment, Job, JobShare, Row, Told};
 use crate::report::ranking::{Place, places};
 use crate::report::text::{
-    after_comma, decimals, estimated, in_brackets, in_percent, listed, number, percent, with_interval,
+    after_comma, decimals, estimated, in_percent, listed, number, percent, with_interval,
 };
 use crate::stats::Estimate;
 use crate::units::Unit;
 use crate::verdict::{Finding, Kind, Verdict};
-
-/// From so many subjects on, a layer is summarised.
-const FEW: usize = 4;
 
 /// A table whose first column names the subject.
 fn of_subjects(title: String, rows: &[&Row]) -> Table {
@@ -266,31 +263,6 @@ fn above_all<'a>(all: impl Iterator<Item = (&'a Row, Estimate)>) -> Option<Strin
     let why = other_root(label, unlike).map(|root| format!(": its root is {root}")).unwrap_or_default();
     let names = listed(above.iter().map(|row| &row.label), ", ");
     Some(format!("above 100 % it is not a share, since `{label}` takes longer than {names}{why}"))
-}
-
-/// The same in one sentence: each runtime, and the range of the engines.
-pub(super) fn floor_shares_in_short(experiment: &Experiment) -> Option<String> {
-    let of_setting = |setting: &Setting| {
-        let rows = setting.ladders.first().map_or(&[][..], |ladder| &ladder.rows).iter();
-        let rows = rows.filter(|row| row.variant_of.is_none() && !row.is_suspect(0));
-        let told: Vec<(&Row, Estimate)> = rows.filter_map(|row| Some((row, row.floor_share?))).collect();
-        let above = above_all(told.iter().copied()).map(|above| format!("; {above}")).unwrap_or_default();
-        let by_value =
-            |(_, one): &&(&Row, Estimate), (_, other): &&(&Row, Estimate)| one.value.total_cmp(&other.value);
-        let share = |(_, share): &(&Row, Estimate)| estimated(Unit::Share, share);
-        let groups = in_groups(told, |(row, _)| row.layer).into_iter().map(|(layer, all)| {
-            match (all.iter().min_by(by_value), all.iter().max_by(by_value)) {
-                (Some(low), Some(high)) if all.len() >= FEW => {
-                    format!("{layer}s {} to {}", share(low), share(high))
-                }
-                _ => listed(all.iter().map(|one| format!("{} {}", one.0.label, share(one))), ", "),
-            }
-        });
-        let told = listed(groups, ", ");
-        (!told.is_empty()).then(|| format!("{told}{}{above}", in_brackets(&setting.values)))
-    };
-    let told = listed(experiment.settings.iter().filter_map(of_setting), "; ");
-    (!told.is_empty()).then(|| format!("kernel's share: {told}"))
 }
 
 /// Whether a relation belongs to a group.

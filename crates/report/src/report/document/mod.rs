@@ -3,15 +3,17 @@
 
 mod asked;
 mod brief;
+mod claim;
 mod compared;
 mod own;
 mod published;
 mod rounds;
 mod section;
 mod spread;
+mod stacked;
 
 use super::model::{Experiment, Priced, Report};
-use super::summary::Topic;
+use super::summary::{Claim, Topic};
 use super::{head, picture};
 use dunnage_analysis::group::in_groups;
 
@@ -32,6 +34,7 @@ const IN_FULL: usize = 10;
 const SHORT: usize = 12;
 
 pub(super) use brief::brief;
+pub(super) use claim::opened;
 
 /// The report as a document.
 pub(super) fn document(report: &Report, look: &Look) -> Document {
@@ -162,13 +165,13 @@ fn legend(experiment: &Experiment) -> String {
 
 /// The summaries of its own tables, and what findings mean for a decision. Differences of pairs are in the section.
 fn in_words(report: &Report, experiment: &Experiment) -> Vec<String> {
-    let own = report.sentences.iter();
+    let own = report.claims.iter();
     let own = own.filter(|one| one.experiment == experiment.name && one.topic != Topic::Difference);
     let summaries = experiment
         .experiment_tables
         .iter()
         .flat_map(|experiment_table| experiment_table.summary.iter().cloned());
-    summaries.chain(own.map(|one| one.text.clone())).collect()
+    summaries.chain(own.map(Claim::text)).collect()
 }
 
 /// The most expensive pieces of each subject after each prestate, without those whose interval includes zero.

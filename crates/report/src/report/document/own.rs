@@ -2,15 +2,21 @@
 
 use super::compared::verdict;
 use crate::distinct;
-use crate::document::{Block, Cell, Column, Document, Item, Look, Table, Tone, terminal};
+use crate::document::{Block, Cell, Column, Item, Table, Tone};
 use crate::report::model::{Amount, Effect, Experiment, Metric, Priced};
-use crate::report::text::{capital, estimated, in_percent, percent, with_interval};
-use crate::units::Unit;
+use crate::report::text::{capital, estimated, percent, percent_parts, width, with_interval};
+use crate::stats::Estimate;
+use crate::units::{Unit, counted};
 use crate::verdict::Sum;
-use crate::verdict::table::{ExperimentTable, Item as Shown};
+use crate::verdict::table::{ExperimentTable, Item as Shown, Screen};
 
-/// The most lines of a table that stands for a run.
-const SHORT: usize = 32;
+/// A note of a table on a screen fits a line.
+const LINE: usize = 80;
+/// The most notes of a table on a screen.
+const NOTES: usize = 1;
+
+/// The largest of values with one unit, as a multiple of the least.
+const ALIKE: f64 = 1e4;
 
 /// The price lists of an experiment by subject and metric, with launches and single calls apart.
 pub(super) fn prices(experiment: &Experiment) -> Vec<Table> {
@@ -114,6 +120,21 @@ fn exhibited(experiment_table: &ExperimentTable, labels: &[String]) -> Table {
         Some(_) if index > 0 => Column::numbers(&column.name),
         _ => Column::words(&column.name),
     };
+    // Where all are estimates of a similar size, their unit is in the heading.
+    let measured = |index: usize| -> Option<(Column, Vec<Cell>)> {
+        let column = experiment_table.columns.get(index).filter(|_| index > 0)?;
+        let unit = column.unit?;
+        let of = |row: &Vec<Shown>| match &row[index] {
+            Shown::Interval(one) => Some(Some(*one)),
+            Shown::Nothing(_) => Some(None),
+            _ => None,
+        };
+        let all: Vec<Option<Estimate>> = experiment_table.rows.iter().map(of).collect::<Option<_>>()?;
+        let sizes = all.iter().flatten().map(|one| one.value.abs()).filter(|size| *size > 0.0);
+        let (least, most) =
+            sizes.fold((f64::INFINITY, 0.0_f64), |(least, most), one| (least.min(one), most.max(one)));
+        (most > 0.0 && most / least < ALIKE).then(|| Column::measured(&column.name, unit, &all))
+    };
     let cell = |(index, item): (usize, &Shown)| {
         let unit = experiment_table.columns.get(index).and_then(|column| column.unit).unwrap_or(Unit::Ratio);
         match item {
@@ -124,9 +145,15 @@ fn exhibited(experiment_table: &ExperimentTable, labels: &[String]) -> Table {
             Shown::Interval(estimate) => Cell::estimate(unit, estimate),
         }
     };
-    let mut table =
-        Table::of(&experiment_table.title, experiment_table.columns.iter().enumerate().map(head).collect());
-    for row in &experiment_table.rows {
+    let mut measured: Vec<Option<(Column, Vec<Cell>)>> =
+        (0..experiment_table.columns.len()).map(measured).collect();
+    let heads = experiment_table.columns.iter().enumerate().map(|one| match &measured[one.0] {
+        Some((column, _)) => column.clone(),
+        None => head(one),
+    });
+    let mut table = Table::of(&experiment_table.title, heads.collect());
+
+    for (at, row) in experiment_table.rows.iter().enumerate() {
         let of_subject = row.iter().enumerate().filter_map(|(index, item)| match item {
             Shown::Text(text) if labels.contains(text) => Some(text.as_str()),
             Shown::Text(text) if index == 0 => {
@@ -137,7 +164,11 @@ fn exhibited(experiment_table: &ExperimentTable, labels: &[String]) -> Table {
             }
             _ => None,
         });
-        table.row(&of_subject.collect::<Vec<_>>(), row.iter().enumerate().map(cell).collect());
+        let cells = row.iter().enumerate().map(|(index, item)| match (&mut measured[index], item) {
+            (Some((_, cells)), Shown::Interval(_)) => std::mem::take(&mut cells[at]),
+            _ => cell((index, item)),
+        });
+        table.row(&of_subject.collect::<Vec<_>>(), cells.collect());
     }
     experiment_table.notes.iter().fold(table, |table, note| table.note(note))
 }
@@ -184,20 +215,56 @@ fn of_effect(experiment: &Experiment, effect: &Effect) -> Vec<Cell> {
         Cell::words(effect.factors.join(" × ")),
         Cell::words(experiment.values_of(&effect.place.setting)),
         effect.difference.map_or(Cell::nothing("–"), |one| Cell::estimate(effect.place.unit, &one)),
-        effect.ratio.map_or(Cell::nothing("–"), |one| Cell::ranged(in_percent(&one)).key(one.value)),
+        effect.ratio.map_or(Cell::nothing("–"), |one| Cell::ranged(percent_parts(&one)).key(one.value)),
         Cell { text: effect.word(), ..verdict(&effect.verdict, effect.kind) },
     ]
 }
 
-/// The first of an experiment's own tables that is short enough.
-pub(super) fn short_table(experiment: &Experiment, look: &Look) -> Option<Block> {
-    let prices = prices(experiment).into_iter().map(Block::Table);
-    let mut all = experiment_tables(experiment, &[]).into_iter().chain(prices);
-    let fits = |block: &Block| {
-        let document = Document { answer: vec![block.clone()], ..Document::default() };
-        terminal::render(&document, look).lines().count() <= SHORT
+/// What answers the question on a screen: the part of an experiment's own table that is meant for it.
+pub(super) fn answer(experiment: &Experiment, most: usize) -> Option<Block> {
+    let own = experiment
+        .experiment_tables
+        .iter()
+        .find(|table| table.screen != Screen::No && !table.rows.is_empty())?;
+    let (columns, rows) = match &own.screen {
+        Screen::Part { columns, rows } => (columns.clone(), rows.clone()),
+        _ => ((0..own.columns.len()).collect(), (0..own.rows.len()).collect()),
     };
-    all.find(fits)
+    let part = |row: &Vec<Shown>| columns.iter().map(|at| row[*at].clone()).collect::<Vec<_>>();
+    let shown = ExperimentTable {
+        title: String::new(),
+        columns: columns.iter().map(|at| own.columns[*at].clone()).collect(),
+        rows: rows.iter().map(|at| part(&own.rows[*at])).collect(),
+        ..own.clone()
+    };
+    Some(Block::Table(cut(exhibited(&shown, &[]), most)))
+}
+
+/// The first table of an experiment without one that is meant for a screen.
+pub(super) fn short_table(experiment: &Experiment, most: usize) -> Option<Block> {
+    let first = || {
+        let all = experiment_tables(experiment, &[]).into_iter();
+        prices(experiment)
+            .into_iter()
+            .chain(all.filter_map(|block| match block {
+                Block::Table(table) => Some(table),
+                _ => None,
+            }))
+            .next()
+    };
+    answer(experiment, most).or_else(|| first().map(|table| Block::Table(cut(table, most))))
+}
+
+/// A table with as many rows as there is room for, and the first of its notes.
+pub(super) fn cut(mut table: Table, most: usize) -> Table {
+    let rows = table.rows.len();
+    table.rows.truncate(most);
+    table.notes.retain(|note| width(note) <= LINE);
+    table.notes.truncate(NOTES);
+    match rows.saturating_sub(most) {
+        0 => table,
+        more => table.note(format!("and {} in `--full`", counted(more, "more row"))),
+    }
 }
 
 #[cfg(test)]
@@ -219,7 +286,7 @@ mod tests {
             notes: Vec::new(),
             summary: Vec::new(),
             decided: Vec::new(),
-            leads: false,
+            screen: Screen::No,
         };
         let table = exhibited(&experiment_table, &labels);
         let subjects: Vec<_> = table.rows.iter().map(|row| row.subjects.join(" ")).collect();

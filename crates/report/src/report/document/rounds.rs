@@ -229,6 +229,7 @@ mod tests {
             layer: "bare",
             is_baseline: true,
             variant_of: None,
+            lacks: Vec::new(),
             runtime: None,
             values: Vec::new(),
             against_baseline: Vec::new(),

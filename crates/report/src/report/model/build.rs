@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use super::compared::Compared;
 use super::{Experiment, Ladder, Metric, Noise, Replicated, Report, Rounds, Row, Setting, Value, priced};
+use dunnage_analysis::subject::defaults::lacks;
+
 use crate::distinct;
 use crate::experiment;
 use crate::plan;
@@ -44,7 +46,7 @@ impl Report {
             precision: super::precision::precision(run, analysis),
             job: None,
             predictions: predicted::predictions(run, analysis),
-            sentences: summary::sentences(run, analysis),
+            claims: summary::claims(run, analysis),
             meanings: summary::meanings(run, analysis),
             experiments: experiments(run, analysis),
             warnings: analysis.warnings.clone(),
@@ -57,6 +59,7 @@ impl Report {
                 order: origin.order,
                 notes: origin.notes.iter().map(|note| clean(note)).collect(),
             }),
+            opened: None,
             references: Vec::new(),
         }
     }
@@ -252,6 +255,7 @@ impl Compared<'_> {
             layer: entry.layer.name(),
             is_baseline: subject == run.plan.baseline_of(self.name),
             variant_of: entry.variant_of.as_deref().map(clean),
+            lacks: lacks(&entry.spec),
             runtime: entry.runtime.as_deref().map(clean),
             values: summary.metrics.iter().enumerate().map(value).collect(),
             against_baseline: self.with_baseline(cell),

@@ -31,7 +31,7 @@ use crate::experiment::{self, Compared};
 use crate::record::ComponentFacts;
 pub use crate::record::Order;
 use crate::report::predicted::Prediction;
-use crate::report::summary::{Meaning, Sentence};
+use crate::report::summary::{Claim, Meaning};
 use crate::report::text::in_shell;
 use crate::units::Nanos;
 use crate::verdict::table::ExperimentTable;
@@ -79,7 +79,7 @@ pub struct Report {
     /// By experiment.
     pub experiments: Vec<Experiment>,
     /// What the findings mean for a decision, by experiment in their order.
-    pub sentences: Vec<Sentence>,
+    pub claims: Vec<Claim>,
     /// What decided findings mean for kinds of jobs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub meanings: Vec<Meaning>,
@@ -102,6 +102,9 @@ pub struct Report {
     /// Where the measurements were imported from, if they were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
+    /// The number of the claim that alone is shown, from 1, if one is.
+    #[serde(skip)]
+    pub opened: Option<usize>,
     /// Published numbers for the same quantities, if requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<crate::reference::Reference>,

@@ -70,6 +70,9 @@ pub struct Row {
     pub is_baseline: bool,
     /// The label of the subject that it is a variant of, with another value of one key.
     pub variant_of: Option<String>,
+    /// Which defaults of other engines it does without.
+    #[serde(skip)]
+    pub lacks: Vec<&'static str>,
     /// The runtime that does the work.
     pub runtime: Option<String>,
     /// By metric; none without any value.

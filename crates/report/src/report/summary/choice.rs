@@ -4,14 +4,19 @@
 use std::collections::BTreeSet;
 
 use dunnage_analysis::group::in_groups;
+use dunnage_analysis::subject::defaults::lacks;
 
-use super::{Decided, Finding, One, Sentence, Topic, findings, group, is_hidden, is_open, takes};
+use super::{Claim, Decided, Finding, One, Topic, findings, is_hidden, is_open, takes};
 use crate::distinct;
 use crate::experiment::Setting;
 use crate::plan::{Ladder, Layer};
-use crate::report::text::{in_brackets, joined};
+use crate::report::text::{in_brackets, joined, with_interval};
+use crate::report::words::{shared_keys, without};
 use crate::units::{Better, Unit};
 use crate::verdict::Verdict;
+
+/// Subjects that a question names.
+const ASKED: usize = 3;
 
 /// The outcome of a choice, with the settings that share it.
 struct Choice<'a> {
@@ -37,19 +42,42 @@ struct Beats<'a> {
 }
 
 impl<'a> One<'a> {
-    /// The best subject of each layer and ladder.
-    pub(super) fn choices(&self) -> Vec<Sentence> {
-        let mut all = Vec::new();
-        for layer in [Layer::Runtime, Layer::Engine] {
-            for ladder in [Ladder::AsInstalled, Ladder::Equalised] {
-                let told = |choice: Choice<'_>| match choice.subjects[..] {
-                    [subject] => self.least(layer, ladder, subject, &choice),
-                    _ => Some(self.among(layer, ladder, &choice)),
-                };
-                all.extend(self.choice(layer, ladder).into_iter().filter_map(told));
-            }
-        }
-        all
+    /// The best subject of each layer, as installed and equalised.
+    pub(super) fn choices(&self) -> Vec<Claim> {
+        let of_layer = |layer| [Ladder::AsInstalled, Ladder::Equalised].map(|ladder| (layer, ladder));
+        let all = [Layer::Runtime, Layer::Engine].into_iter().flat_map(of_layer);
+        all.filter_map(|(layer, ladder)| self.on(layer, ladder)).collect()
+    }
+
+    fn on(&self, layer: Layer, ladder: Ladder) -> Option<Claim> {
+        let choices = self.choice(layer, ladder);
+        let told = |choice: &Choice<'a>| match choice.subjects[..] {
+            [subject] => self.least(layer, ladder, subject, choice),
+            _ => Some(self.among(layer, ladder, choice)),
+        };
+        let (answers, rests_on): (Vec<String>, Vec<Vec<&Finding>>) = choices.iter().filter_map(told).unzip();
+        let all = distinct(choices.iter().flat_map(|one| one.subjects.iter().chain(&one.losers)).copied());
+        let names = self.names(layer, ladder, &all);
+        let question = match (ladder, &names[..]) {
+            (Ladder::Equalised, _) => format!("{}?", self.without(layer)),
+            (_, few) if few.len() <= ASKED => format!("{}?", joined(few, "or")),
+            _ => format!("which {}?", layer.name()),
+        };
+        let claim = self.claim(Topic::Choice, answers.join("; "), rests_on.concat());
+        (!claim.answer.is_empty()).then_some(Claim { question, ..claim })
+    }
+
+    /// What the equalised subjects of a layer all do without.
+    fn without(&self, layer: Layer) -> String {
+        let own =
+            self.plan.subjects.iter().filter(|one| one.layer == layer && one.ladder == Ladder::Equalised);
+        without(
+            &shared_keys(own)
+                .iter()
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect::<Vec<_>>()
+                .join(", "),
+        )
     }
 
     fn ends(&self, finding: &Finding) -> [usize; 2] {
@@ -59,9 +87,10 @@ impl<'a> One<'a> {
 
     /// By setting; settings with the same best subject are combined.
     fn choice(&self, layer: Layer, ladder: Ladder) -> Vec<Choice<'a>> {
+        let lacking = self.lacking(layer, ladder);
         let stands = |subject: usize| {
             let entry = &self.plan.subjects[subject];
-            entry.layer == layer && entry.ladder == ladder
+            entry.layer == layer && entry.ladder == ladder && !lacking.contains(&subject)
         };
         let inside = self.between_subjects(|finding| self.ends(finding).into_iter().all(stands));
         let mut all: Vec<Choice<'_>> = Vec::new();
@@ -139,6 +168,18 @@ impl<'a> One<'a> {
         is_told.then(|| Choice { settings: vec![setting], subjects, losers, open, over: vec![over] })
     }
 
+    /// Engines as installed that do without what others have: they are not among those to choose from.
+    fn lacking(&self, layer: Layer, ladder: Ladder) -> Vec<usize> {
+        if (layer, ladder) != (Layer::Engine, Ladder::AsInstalled) {
+            return Vec::new();
+        }
+        let own = self.plan.subjects.iter().enumerate();
+        let own = own.filter(|(_, one)| one.layer == layer && one.ladder == ladder);
+        let own: Vec<(usize, Vec<&str>)> = own.map(|(at, one)| (at, lacks(&one.spec))).collect();
+        let is_less = |one: &(usize, Vec<&str>)| own.iter().any(|(_, other)| other.len() < one.1.len());
+        own.iter().filter(|one| is_less(one)).map(|(at, _)| *at).collect()
+    }
+
     /// Whether a subject is another of the plan with more keys.
     fn is_varied(&self, subject: usize) -> bool {
         let own = &self.plan.subjects[subject];
@@ -189,9 +230,15 @@ impl<'a> One<'a> {
     }
 
     /// The best of a group, and by how much, by setting.
-    fn least(&self, layer: Layer, ladder: Ladder, subject: usize, choice: &Choice<'_>) -> Option<Sentence> {
+    fn least(
+        &self,
+        layer: Layer,
+        ladder: Ladder,
+        subject: usize,
+        choice: &Choice<'a>,
+    ) -> Option<(String, Vec<&'a Finding>)> {
         let first = choice.over.first()?.first()?.finding;
-        let lead = |over: &Vec<Decided<'_>>| {
+        let lead = |over: &Vec<Decided<'a>>| -> Option<(String, Decided<'a>)> {
             let is_pair = |one: &&Decided<'_>| {
                 let ends = self.ends(one.finding);
                 ends.contains(&subject) && ends.iter().all(|end| self.layer(*end) == layer)
@@ -199,30 +246,31 @@ impl<'a> One<'a> {
             let next = over.iter().find(is_pair)?;
             let [one, other] = self.ends(next.finding);
             let other = if one == subject { other } else { one };
-            let setting = self.in_setting(self.setting_of(next.finding));
             let other = self.names(layer, ladder, &[other]).concat();
-            Some((format!("ahead of {other}"), format!("{}{setting}", next.absolute())))
+            Some((other, *next))
         };
-        let leads = in_groups(choice.over.iter().filter_map(lead), |(ahead, _)| ahead.clone()).into_iter();
-        let leads = leads.map(|(ahead, all)| {
-            let sizes: Vec<String> = all.into_iter().map(|(_, size)| size).collect();
-            format!("{} {ahead}", joined(&sizes, "and"))
+        let leads = in_groups(choice.over.iter().filter_map(lead), |(other, _)| other.clone()).into_iter();
+        // In one setting with its interval; in the others the number alone, since the claim can be opened.
+        let leads = leads.map(|(other, all)| {
+            let rest = all.iter().skip(1).map(|(_, one)| {
+                let values = self.values(self.setting_of(one.finding)).unwrap_or_default();
+                format!(
+                    "{values} by {}",
+                    with_interval(one.finding.about.unit, one.difference.value.abs(), None)
+                )
+            });
+            let first = all.first().map_or(String::new(), |(_, one)| one.absolute());
+            format!("{first} over {other}{}", in_brackets(&rest.collect::<Vec<_>>().join(", ")))
         });
         let leads: Vec<String> = leads.collect();
-        let by = if leads.is_empty() { String::new() } else { format!(": {}", joined(&leads, "and")) };
-        let text = format!(
-            "{}: {} {} (`{}`){by}",
-            group(layer, ladder),
-            self.names(layer, ladder, &[subject]).concat(),
-            takes(first, ["is fastest", "uses least", "has most"]),
-            first.about.metric
-        );
-        let rests_on = choice.over.iter().flat_map(|over| findings(over)).collect();
-        Some(self.sentence(Topic::Choice, text, rests_on))
+        let by = if leads.is_empty() { String::new() } else { format!(", by {}", joined(&leads, "and")) };
+        let name = self.names(layer, ladder, &[subject]).concat();
+        let answer = format!("{name}{}{by}", takes(first, ["", " uses least", " has most"]));
+        Some((answer, choice.over.iter().flat_map(|over| findings(over)).collect()))
     }
 
     /// Several that cannot be told apart, and those that are worse than at least one of them.
-    fn among(&self, layer: Layer, ladder: Ladder, choice: &Choice<'_>) -> Sentence {
+    fn among(&self, layer: Layer, ladder: Ladder, choice: &Choice<'a>) -> (String, Vec<&'a Finding>) {
         let names = joined(&self.names(layer, ladder, &choice.subjects), "and");
         let over = choice.over.concat();
         let mut rests_on = choice.open.clone();
@@ -230,10 +278,13 @@ impl<'a> One<'a> {
         let is_among = |one: &&&Finding| self.ends(one).iter().all(|end| choice.subjects.contains(end));
         let mut among = choice.open.iter().filter(is_among).peekable();
         let are_same = among.peek().is_some() && among.all(|one| one.verdict == Verdict::Same);
-        let alike = if are_same { "show no difference that matters" } else { "cannot be told apart" };
+        let alike = if are_same {
+            "show no difference that matters".to_owned()
+        } else {
+            format!("cannot be told apart{}", self.at_most(&choice.open))
+        };
         let values: Vec<String> = choice.settings.iter().filter_map(|one| self.values(one)).collect();
-        let text =
-            format!("{}: {names} {alike}{}", group(layer, ladder), in_brackets(&joined(&values, "and")));
+        let text = format!("{names} {alike}{}", in_brackets(&joined(&values, "and")));
         let losers: Vec<usize> = choice.losers.iter().copied().collect();
         let behind = rests_on.first().filter(|_| !losers.is_empty()).map(|one| {
             let verb = match (one.about.unit, one.about.better, losers.len()) {
@@ -249,6 +300,21 @@ impl<'a> One<'a> {
                 joined(&self.names(layer, ladder, &losers), "and")
             )
         });
-        self.sentence(Topic::Choice, text + &behind.unwrap_or_default(), rests_on)
+        (text + &behind.unwrap_or_default(), rests_on)
+    }
+
+    /// How far apart those that are not told apart can be, all of them together.
+    fn at_most(&self, open: &[&Finding]) -> String {
+        let ends = open.iter().filter(|one| is_open(one)).map(|one| Some((one, one.difference?.interval?)));
+        let Some(ends) = ends.collect::<Option<Vec<_>>>().filter(|ends| !ends.is_empty()) else {
+            return String::new();
+        };
+        let unit = ends[0].0.about.unit;
+        let most = ends.iter().map(|(_, interval)| interval.farthest_end()).fold(0.0, f64::max);
+        if most.is_finite() {
+            format!(", at most {} apart", with_interval(unit, most, None))
+        } else {
+            String::new()
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Decided, One, Sentence, Topic, a, findings, is_hidden, is_open};
+use super::{Claim, Decided, One, Topic, a, findings, is_hidden, is_open};
 use crate::experiment::{self, Event};
 use crate::plan::Layer;
 use crate::report::text::{estimated, in_percent, joined, percent};
@@ -18,7 +18,7 @@ impl<'a> One<'a> {
         more
     }
 
-    pub(super) fn costs(&self, layer: Layer) -> Option<Sentence> {
+    pub(super) fn costs(&self, layer: Layer) -> Option<Claim> {
         let more = self.more(layer);
         let (least, range) = (more.first()?, self.range(&more, ["between", "and"])?);
         let what = match self.event {
@@ -28,7 +28,7 @@ impl<'a> One<'a> {
         let metric = least.finding.about.metric;
         let text =
             format!("{} adds {range} to {what} (`{metric}`), compared with {}", a(layer), self.baseline());
-        Some(self.sentence(Topic::Cost, text, findings(&more)))
+        Some(self.claim(Topic::Cost, text, findings(&more)))
     }
 
     /// The smallest and the largest of them with their places, joined by two words.
@@ -46,7 +46,7 @@ impl<'a> One<'a> {
     /// Which jobs notice what a layer adds: the difference as a share of the time from one event to the next. All
     /// intervals hold at once, so above the largest upper end no subject reaches the share, and below the smallest
     /// lower end all exceed it. A layer with an undecided subject is left out: its limit is unknown.
-    pub(super) fn matters(&self) -> Option<Sentence> {
+    pub(super) fn matters(&self) -> Option<Claim> {
         let metric = &experiment::find(self.name)?.metrics[0];
         let (_, share) = self.plan.margin_of(self.name, metric).parts();
         let mut rests_on = Vec::new();
@@ -65,9 +65,9 @@ impl<'a> One<'a> {
             if high.is_infinite() {
                 continue;
             }
-            let told = |end: f64| format!("{} ({})", Unit::Seconds.format(end / share), a(layer));
+            let told = |end: f64| Unit::Seconds.format(end / share);
             always.push(told(low));
-            never.push(told(high));
+            never.push(format!("{} ({})", told(high), a(layer)));
             rests_on.extend(findings(&more));
         }
         if share <= 0.0 || always.is_empty() {
@@ -79,17 +79,16 @@ impl<'a> One<'a> {
                 "a layer adds more than {share} to programs that make the {what} `{}` every {always} or more often, and less than {share} to those that make it every {never} or less often, if only the {what} itself changes",
                 metric.name
             ),
-            Event::Once(what) => format!(
-                "{} {what} adds less than {share} to jobs longer than {never}, and more than {share} to jobs shorter than {always}, if each job waits for one {what} and computes as fast inside as outside",
-                if what.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
-            ),
+            Event::Once(_) => {
+                format!("less than {share} of a job longer than {never}; more if shorter than {always}")
+            }
             Event::Held(_) | Event::Whole | Event::Works => return None,
         };
-        Some(self.sentence(Topic::Threshold, text, rests_on))
+        Some(self.claim(Topic::Threshold, text, rests_on))
     }
 
     /// How a layer compares with the baseline in all decisive metrics.
-    pub(super) fn ranks(&self, layer: Layer) -> Option<Sentence> {
+    pub(super) fn ranks(&self, layer: Layer) -> Option<Claim> {
         let all = self.against_baseline(layer);
         let of = |verdict: Verdict| -> Vec<Decided<'_>> {
             let decided = all.iter().filter_map(|finding| Decided::of(finding));
@@ -134,6 +133,6 @@ impl<'a> One<'a> {
             self.name,
             joined(&parts, "and")
         );
-        Some(self.sentence(Topic::Cost, text, rests_on))
+        Some(self.claim(Topic::Cost, text, rests_on))
     }
 }

@@ -1,6 +1,6 @@
 //! Which subjects fail more often than others.
 
-use super::{One, Sentence, Topic};
+use super::{Claim, One, Topic};
 use crate::distinct;
 use crate::report::text::joined;
 use crate::units::counted;
@@ -8,7 +8,7 @@ use crate::verdict::{FailureShares, Finding};
 
 impl<'a> One<'a> {
     /// A sentence for each cell that was shown to fail more often than others.
-    pub(super) fn failing(&self) -> Vec<Sentence> {
+    pub(super) fn failing(&self) -> Vec<Claim> {
         let finding = |shares: &FailureShares| {
             let fits = |one: &&&Finding| {
                 one.comparison == shares.comparison && shares.cells == [one.cell, one.against]
@@ -39,7 +39,7 @@ impl<'a> One<'a> {
                 first.failed[side(first)],
                 counted(first.rounds, "round"),
             );
-            self.sentence(Topic::Failures, text, own.iter().map(|(.., finding)| *finding).collect())
+            self.claim(Topic::Failures, text, own.iter().map(|(.., finding)| *finding).collect())
         };
         distinct(shown.iter().map(|(cell, ..)| *cell)).into_iter().map(of_cell).collect()
     }

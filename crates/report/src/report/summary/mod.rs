@@ -17,7 +17,7 @@ use serde::Serialize;
 
 pub use meaning::{Meaning, meanings};
 
-use super::words::{claim, phrase, predicate, setting_values, shared_keys, without_keys};
+use super::words::{claim, in_words, phrase, predicate, setting_values, shared_keys, without_keys};
 use crate::distinct;
 use crate::experiment::{self, Event, Setting, Weight};
 use crate::plan::{Comparison, Ladder, Layer, Plan, Relation};
@@ -27,21 +27,22 @@ use crate::stats::{Estimate, Interval};
 use crate::units::{Better, Unit};
 use crate::verdict::{About, Analysis, Finding, Verdict};
 
-/// What findings mean for a decision, in a sentence without a full stop.
+/// What findings mean for a decision, as question and answer.
 #[derive(Debug, Clone, Serialize)]
-pub struct Sentence {
+pub struct Claim {
     /// The experiment's name.
     pub experiment: &'static str,
     /// What it is about.
     pub topic: Topic,
-    /// In plain words.
-    #[serde(rename = "sentence")]
-    pub text: String,
+    /// The question, as a person would ask it.
+    pub question: String,
+    /// The answer, in a sentence without a full stop.
+    pub answer: String,
     /// The findings it rests on, the most important first; there is at least one.
     pub rests_on: Vec<About>,
 }
 
-/// What a sentence is about.
+/// What a claim is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Topic {
@@ -53,6 +54,8 @@ pub enum Topic {
     Threshold,
     /// Which of several to choose.
     Choice,
+    /// Where another metric orders them differently.
+    Otherwise,
     /// How much two subjects differ.
     Difference,
     /// How much a setting differs from its control.
@@ -63,8 +66,43 @@ pub enum Topic {
     Open,
 }
 
-/// All sentences about a run, by experiment, in the order of the plan.
-pub fn sentences(run: &Recorded, analysis: &Analysis) -> Vec<Sentence> {
+impl Claim {
+    /// Question and answer in one sentence.
+    pub fn text(&self) -> String {
+        format!("{} {}", self.question, self.answer)
+    }
+}
+
+impl Topic {
+    /// The place of a claim where not all can be shown; the least comes first.
+    pub fn importance(self) -> usize {
+        match self {
+            Topic::Failures | Topic::Choice => 0,
+            Topic::Threshold => 1,
+            Topic::Setting => 2,
+            Topic::Open => 3,
+            Topic::Difference => 4,
+            Topic::Otherwise => 5,
+            Topic::Cost => 6,
+            Topic::Risk => 7,
+        }
+    }
+
+    fn question(self) -> &'static str {
+        match self {
+            Topic::Failures => "which fails?",
+            Topic::Choice | Topic::Otherwise => "which one?",
+            Topic::Threshold => "does it matter?",
+            Topic::Setting | Topic::Difference => "what does it cost?",
+            Topic::Open => "not decided",
+            Topic::Cost => "what is added?",
+            Topic::Risk => "how slow can it get?",
+        }
+    }
+}
+
+/// All claims about a run, by experiment, in the order of the plan.
+pub fn claims(run: &Recorded, analysis: &Analysis) -> Vec<Claim> {
     let names = distinct(run.plan.comparisons.iter().map(|comparison| comparison.experiment));
     names.into_iter().filter_map(|name| One::of(run, analysis, name)).flat_map(|one| one.all()).collect()
 }
@@ -140,7 +178,7 @@ impl<'a> One<'a> {
         })
     }
 
-    fn all(&self) -> Vec<Sentence> {
+    fn all(&self) -> Vec<Claim> {
         let mut all = self.failing();
         for layer in self.above_the_baseline() {
             all.extend(if self.is_a_cost() { self.costs(layer) } else { self.ranks(layer) });
@@ -148,11 +186,19 @@ impl<'a> One<'a> {
         if self.is_a_cost() {
             all.extend(self.matters());
         }
+        let mut pairs = self.pairs();
         if self.event.has_one_answer() {
-            all.extend(self.choices());
+            let choices = self.choices();
+            // "X, by 5 ms over Y" also says what Y costs; not, that more differs than the choice.
+            let told: Vec<About> = choices.iter().flat_map(|one| one.rests_on.iter().cloned()).collect();
+            let is_told = |about: &About| {
+                told.contains(about) && !matches!(about.relation, Relation::KeyAndMore { .. })
+            };
+            pairs.retain(|one| one.topic != Topic::Difference || !one.rests_on.iter().all(is_told));
+            all.extend(choices);
             all.extend(self.otherwise());
         }
-        all.extend(self.pairs());
+        all.extend(pairs);
         if self.better == Better::Less {
             all.extend(self.tail());
         }
@@ -162,9 +208,9 @@ impl<'a> One<'a> {
         all
     }
 
-    fn sentence(&self, topic: Topic, text: String, rests_on: Vec<&Finding>) -> Sentence {
+    fn claim(&self, topic: Topic, answer: String, rests_on: Vec<&Finding>) -> Claim {
         let rests_on = rests_on.into_iter().map(|finding| finding.about.clone()).collect();
-        Sentence { experiment: self.name, topic, text, rests_on }
+        Claim { experiment: self.name, topic, question: topic.question().to_owned(), answer, rests_on }
     }
 
     /// Whether the first metric is a cost: a time to wait, or an amount to pay.
@@ -225,7 +271,8 @@ impl<'a> One<'a> {
 
     /// The values of a setting, if there are several settings.
     fn values(&self, setting: &Setting) -> Option<String> {
-        Some(setting_values(self.plan, self.name, setting)).filter(|one| self.has_settings && !one.is_empty())
+        let values = in_words(&setting_values(self.plan, self.name, setting));
+        Some(values).filter(|one| self.has_settings && !one.is_empty())
     }
 
     /// The same in brackets.
@@ -245,7 +292,7 @@ impl<'a> One<'a> {
     /// Pairs that differ in one thing, settings with a control, and pairs in the layer of the baseline: how much each
     /// differs, by setting. In experiments with many metrics, those without a difference that matters are listed by name
     /// alone.
-    fn pairs(&self) -> Vec<Sentence> {
+    fn pairs(&self) -> Vec<Claim> {
         let baseline = self.plan.baseline_of(self.name);
         let is_told = |finding: &&&Finding| {
             let comparison = self.comparison(finding);
@@ -293,7 +340,7 @@ impl<'a> One<'a> {
             };
             let is_of_settings = self.plan.comparisons[comparison].relation.is_of_settings();
             let topic = if is_of_settings { Topic::Setting } else { Topic::Difference };
-            self.sentence(topic, text, findings(&own))
+            self.claim(topic, text, findings(&own))
         };
         distinct(decided.iter().map(|one| one.finding.comparison)).into_iter().map(of_pair).collect()
     }

@@ -1,6 +1,6 @@
 //! What the rounds leave open: undecided and suspect comparisons, and how slow a launch can get.
 
-use super::{Decided, One, Sentence, Topic, a, is_hidden, is_open};
+use super::{Claim, Decided, One, Topic, a, is_hidden, is_open};
 use crate::experiment::Event;
 use crate::plan::Layer;
 use crate::report::text::{in_brackets, joined, percent};
@@ -15,7 +15,7 @@ const EXAMPLES: usize = 3;
 impl<'a> One<'a> {
     /// How far the slowest value of the highest compared layer is above its median. The largest of n values exceeds
     /// the quantile q with probability 1 − qⁿ, for any distribution.
-    pub(super) fn tail(&self) -> Option<Sentence> {
+    pub(super) fn tail(&self) -> Option<Claim> {
         let layers = [Layer::Engine, Layer::Runtime, Layer::Floor].into_iter();
         let decided = |layer| self.against_baseline(layer).into_iter().filter_map(Decided::of).collect();
         let all: Vec<Decided<'_>> = layers.map(decided).find(|all: &Vec<_>| !all.is_empty())?;
@@ -41,11 +41,11 @@ impl<'a> One<'a> {
             percent(1.0 - alpha.get().powf(1.0 / rounds as f64)),
             if is_time { "take longer" } else { "are larger" }
         );
-        Some(self.sentence(Topic::Risk, text, vec![one.finding]))
+        Some(self.claim(Topic::Risk, text, vec![one.finding]))
     }
 
     /// Too few rounds for any verdict.
-    pub(super) fn too_few(&self) -> Option<Sentence> {
+    pub(super) fn too_few(&self) -> Option<Claim> {
         let few = self.such(|finding| matches!(finding.verdict, Verdict::TooFew { .. }));
         let rounds = |finding: &&Finding| match finding.verdict {
             Verdict::TooFew { have, need } => Some((have, need)),
@@ -63,11 +63,11 @@ impl<'a> One<'a> {
         let have = counted(have, "round");
         let text =
             format!("no {which}: both sides have values in {have}, and this many comparisons need {need}");
-        Some(self.sentence(Topic::Open, text, few))
+        Some(self.claim(Topic::Open, text, few))
     }
 
     /// Undecided comparisons, the largest differences first, and those that do not rise above the noise floor.
-    pub(super) fn open(&self) -> Option<Sentence> {
+    pub(super) fn open(&self) -> Option<Claim> {
         let (mut open, hidden) = (self.such(is_open), self.such(is_hidden));
         if open.is_empty() && hidden.is_empty() {
             return None;
@@ -125,15 +125,15 @@ impl<'a> One<'a> {
             let noise = "in noise (decided, but not above the noise floor)";
             text.push_str(&format!("{many} {are} {noise}{}", named(&hidden)));
         }
-        Some(self.sentence(Topic::Open, text, [open, hidden].concat()))
+        Some(self.claim(Topic::Open, text, [open, hidden].concat()))
     }
 
     /// Comparisons that rest on suspect numbers.
-    pub(super) fn void(&self) -> Option<Sentence> {
+    pub(super) fn void(&self) -> Option<Claim> {
         let void = self.such(|finding| matches!(finding.verdict, Verdict::Suspect(_)));
         let many = counted(void.len(), "comparison");
         let rest = if void.len() == 1 { "rests" } else { "rest" };
         let text = format!("{many} of {} {rest} on suspect numbers and cannot be judged", self.name);
-        (!void.is_empty()).then(|| self.sentence(Topic::Open, text, void))
+        (!void.is_empty()).then(|| self.claim(Topic::Open, text, void))
     }
 }

@@ -1,7 +1,7 @@
 //! Where the metric decides: pairs of one layer and ladder in which one subject is better in another metric, but not
 //! in the first metric, which decides the choice.
 
-use super::{Decided, Finding, One, Sentence, Topic, group, takes};
+use super::{Claim, Decided, Finding, One, Topic, group, takes};
 use crate::distinct;
 use crate::experiment::Weight;
 use crate::plan::{Ladder, Layer};
@@ -36,7 +36,7 @@ impl First {
 
 impl<'a> One<'a> {
     /// By layer, ladder, metric, and what the first metric says.
-    pub(super) fn otherwise(&self) -> Vec<Sentence> {
+    pub(super) fn otherwise(&self) -> Vec<Claim> {
         let mut all = Vec::new();
         for layer in [Layer::Runtime, Layer::Engine] {
             for ladder in [Ladder::AsInstalled, Ladder::Equalised] {
@@ -89,7 +89,7 @@ impl<'a> One<'a> {
     }
 
     /// The pair that differs most, with its numbers by setting, and the other pairs by name.
-    fn told_otherwise(&self, layer: Layer, ladder: Ladder, known: First, turned: &[Turned<'_>]) -> Sentence {
+    fn told_otherwise(&self, layer: Layer, ladder: Ladder, known: First, turned: &[Turned<'_>]) -> Claim {
         let better_and_worse = |(one, _): &Turned<'_>| {
             let comparison = self.comparison(one.finding);
             match one.finding.kind().is_worse() {
@@ -128,6 +128,6 @@ impl<'a> One<'a> {
             text.push_str(&format!("; likewise {}", others.join(", ")));
         }
         let rests_on = turned.iter().flat_map(|(one, first)| [one.finding, first]).collect();
-        self.sentence(Topic::Choice, text, rests_on)
+        self.claim(Topic::Otherwise, text, rests_on)
     }
 }

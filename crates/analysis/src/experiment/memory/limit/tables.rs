@@ -6,7 +6,7 @@ use crate::stats::Estimate;
 use crate::text::estimated;
 use crate::units::Unit;
 use crate::verdict::View;
-use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::table::{Column, ExperimentTable, Item, Screen};
 
 /// What a runtime wrote into its log is its message there.
 fn fell(told: &str) -> String {
@@ -82,7 +82,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
         ],
         decided: summary.clone(),
         summary,
-        leads: true,
+        screen: Screen::All,
         ..ExperimentTable::new(NAME, "limits", title, columns)
     }]
 }

@@ -119,25 +119,28 @@ impl<'a> Cells<'a> {
                 all.push(Asked { question, value: (cell, metric), against: (other, than) });
             }
         };
-        ask((Topic::File, "a file, not 1 % of it"), (in_few, "modify"), (in_few, "modify_1"));
-        ask((Topic::File, "ten files, not one"), (in_few, "modify_many"), (in_few, "modify"));
-        ask((Topic::File, "changed, not new"), (in_few, "modify"), (in_few, "new"));
+        ask((Topic::File, "change: a large file, not a small one"), (in_few, "modify"), (in_few, "modify_1"));
+        ask((Topic::File, "change: ten files, not one"), (in_few, "modify_many"), (in_few, "modify"));
+        ask((Topic::File, "change: an image's file, not a new one"), (in_few, "modify"), (in_few, "new"));
         for (short, metric) in [
-            ("new: root, not mount", "new"),
-            ("changed: root, not mount", "modify"),
-            ("read: root, not mount", "read"),
+            ("write: to the root, not to a mount", "new"),
+            ("change: in the root, not in a mount", "modify"),
+            ("read: from the root, not from a mount", "read"),
         ] {
             ask((Topic::Mount, short), (in_few, metric), (mount, metric));
         }
         for (short, metric) in [
-            ("opened: first, not last", "open"),
-            ("read: first, not last", "read"),
-            ("changed: first, not last", "modify"),
+            ("open: of the first layer, not the last", "open"),
+            ("read: of the first layer, not the last", "read"),
+            ("change: of the first layer, not the last", "modify"),
         ] {
             ask((Topic::Depth, short), (first, metric), (last, metric));
         }
         if few < many {
-            for (short, metric) in [("opened: more layers", "open"), ("changed: more layers", "modify")] {
+            for (short, metric) in [
+                ("open: of many layers, not of few", "open"),
+                ("change: of many layers, not of few", "modify"),
+            ] {
                 ask((Topic::Layers, short), (first, metric), (in_few, metric));
             }
         }

@@ -13,7 +13,7 @@ use crate::text::{estimated, listed};
 use crate::units::Unit;
 use crate::verdict::View;
 use crate::verdict::kind::Kind;
-use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::table::{Column, ExperimentTable, Item, Screen};
 
 /// The random stream for resampling.
 const STREAM: u64 = 0x6c61_7965_7273;
@@ -202,11 +202,11 @@ fn asked(view: &View<'_>, answers: &[Answer], copies: &[Copies<'_>]) -> Experime
     ExperimentTable {
         rows: questions.iter().map(row).collect(),
         notes: vec![
-            "`slower`: the first takes longer than the second, by so much; changed: one byte of a file, for the first time".to_owned(),
+            "slower: by how much; change: a byte of a file of the image, for the first time".to_owned(),
         ],
         decided: summary.clone(),
         summary,
-        leads: true,
+        screen: Screen::Part { columns: highest(view, &subjects), rows: (0..questions.len()).collect() },
         ..ExperimentTable::new(
             NAME,
             "answers",
@@ -214,6 +214,20 @@ fn asked(view: &View<'_>, answers: &[Answer], copies: &[Copies<'_>]) -> Experime
             std::iter::once(Column::of_texts("question")).chain(labels).collect(),
         )
     }
+}
+
+/// The columns of the questions and of as many subjects as a screen has room for, those of the highest layer first.
+fn highest(view: &View<'_>, subjects: &[usize]) -> Vec<usize> {
+    const ROOM: usize = 3;
+    let plan = view.plan();
+    let order = |at: &usize| {
+        let one = &plan.subjects[subjects[*at]];
+        (one.ladder, std::cmp::Reverse(one.layer))
+    };
+    let mut all: Vec<usize> = (0..subjects.len()).collect();
+    all.sort_by_key(order);
+    all.truncate(ROOM);
+    std::iter::once(0).chain(all.into_iter().map(|at| at + 1)).collect()
 }
 
 /// The verdict, with the difference where there is one.

@@ -6,7 +6,7 @@ use crate::stats::{Decision, Estimate, decide};
 use crate::text::estimated;
 use crate::units::Unit;
 use crate::verdict::View;
-use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::table::{Column, ExperimentTable, Item, Screen};
 
 /// The metrics of the table, with their headings and units.
 const VALUES: [(&str, &str, Unit); 5] = [
@@ -40,7 +40,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
         ],
         summary: told.clone(),
         decided: told,
-        leads: true,
+        screen: Screen::All,
         ..ExperimentTable::new(NAME, "owners", "the first container on an image, and later ones".to_owned(), columns)
     }]
 }

@@ -1,7 +1,7 @@
 //! The meaning of planted findings for a decision, in sentences.
 
 use dunnage::plan::Layer;
-use dunnage::report::summary::{Meaning, Sentence, Topic, meanings, sentences};
+use dunnage::report::summary::{Claim, Meaning, Topic, claims, meanings};
 use dunnage::verdict::analyse;
 
 use super::{FIRST, ROUNDS, change, planted};
@@ -18,10 +18,10 @@ fn when_a_layer_matters_is_told_only_where_all_of_it_is_decided() {
             ],
             0.002,
         );
-        let all = sentences(&run, &analyse(&run));
+        let all = claims(&run, &analyse(&run));
         let told = all.iter().find(|one| one.topic == Topic::Threshold).expect("a threshold");
         let names = [(Layer::Floor, "(the floor)"), (Layer::Runtime, "(a runtime)")];
-        names.into_iter().filter(|(_, name)| told.text.contains(name)).map(|(layer, _)| layer).collect()
+        names.into_iter().filter(|(_, name)| told.answer.contains(name)).map(|(layer, _)| layer).collect()
     };
     assert_eq!(layers(70.0), [Layer::Floor, Layer::Runtime]);
     assert_eq!(layers(20.1), [Layer::Floor], "one of the runtimes adds nothing that matters");
@@ -36,18 +36,18 @@ fn the_least_is_shown_by_comparisons_or_by_way_of_the_baseline() {
         let engines = engines.map(|(name, millis)| (name, Layer::Engine, millis));
         let run = planted(&[&[("bare", Layer::Bare, 1.0)], &engines[..]].concat(), 0.005);
         let analysis = analyse(&run);
-        sentences(&run, &analysis).into_iter().find(|one| one.topic == Topic::Choice).expect("a choice")
+        claims(&run, &analysis).into_iter().find(|one| one.topic == Topic::Choice).expect("a choice")
     };
     let least = choice(231.0);
-    assert!(least.text.starts_with("engines as installed: podman is fastest"), "{}", least.text);
+    assert!(least.answer.starts_with("podman, by ") && least.question == "which engine?", "{}", least.answer);
     // docker and podman+runc in comparisons of their own, docker+crun by its difference from bare and
     // podman's.
     assert_eq!(least.rests_on.len(), 4);
     // Closer together than the margin: open.
-    let open = choice(181.0).text;
+    let open = choice(181.0).answer;
     assert!(open.contains("docker+crun and podman cannot be told apart"), "{open}");
-    let other = choice(150.0).text;
-    assert!(other.contains(": docker+crun is fastest"), "{other}");
+    let other = choice(150.0).answer;
+    assert!(other.starts_with("docker+crun, by "), "{other}");
 }
 
 /// Podman is far faster than docker in `first_instruction`; in `returned` it is slower, the same, or
@@ -60,13 +60,13 @@ fn what_the_first_metric_says_of_a_pair_that_another_one_orders_is_told_as_it_is
         for round in 0..ROUNDS {
             change(&mut run, "podman", FIRST, round, 0.02 + 1e-5 * round as f64);
         }
-        let all = sentences(&run, &analyse(&run));
-        let of_it = |one: &&Sentence| {
-            one.topic == Topic::Choice
-                && one.text.starts_with("engines as installed: podman is ")
-                && one.text.contains("] faster than docker in `first_instruction`")
+        let all = claims(&run, &analyse(&run));
+        let of_it = |one: &&Claim| {
+            one.topic == Topic::Otherwise
+                && one.answer.starts_with("engines as installed: podman is ")
+                && one.answer.contains("] faster than docker in `first_instruction`")
         };
-        all.iter().find(of_it).map(|one| one.text.clone()).unwrap_or_default()
+        all.iter().find(of_it).map(|one| one.answer.clone()).unwrap_or_default()
     };
     let reversed = told(240.0, 0.005);
     assert!(reversed.contains("`first_instruction`, but 39.4 ms ["), "{reversed}");

@@ -1,4 +1,4 @@
-//! Sentences say each thing once, and mark every undecided or hidden comparison as open.
+//! Claims say each thing once, and mark every undecided or hidden comparison as open.
 
 use dunnage::record::Recorded;
 use dunnage::report::Look;
@@ -29,8 +29,8 @@ fn unsure() -> Recorded {
 #[test]
 fn what_is_described_is_not_counted_as_compared() {
     let open = |run: &Recorded| {
-        let sentences = report(run).sentences;
-        sentences.into_iter().find(|one| one.topic == Topic::Open).expect("something is open").text
+        let claims = report(run).claims;
+        claims.into_iter().find(|one| one.topic == Topic::Open).expect("something is open").answer
     };
     let mut run = unsure();
     let before = open(&run);
@@ -41,15 +41,15 @@ fn what_is_described_is_not_counted_as_compared() {
 #[test]
 fn what_is_open_is_said_once() {
     let report = report(&unsure());
-    let open: Vec<_> = report.sentences.iter().filter(|one| one.topic == Topic::Open).collect();
-    let [open] = open[..] else { panic!("{:?}", report.sentences) };
-    assert!(open.text.contains(" undecided"), "{}", open.text);
-    assert!(open.text.contains("not above the noise floor"), "{}", open.text);
-    assert!(open.text.contains(" might decide "), "{}", open.text);
-    for sentence in &report.sentences {
-        let parts: Vec<&str> = sentence.text.split("; ").collect();
+    let open: Vec<_> = report.claims.iter().filter(|one| one.topic == Topic::Open).collect();
+    let [open] = open[..] else { panic!("{:?}", report.claims) };
+    assert!(open.answer.contains(" undecided"), "{}", open.answer);
+    assert!(open.answer.contains("not above the noise floor"), "{}", open.answer);
+    assert!(open.answer.contains(" might decide "), "{}", open.answer);
+    for claim in &report.claims {
+        let parts: Vec<&str> = claim.answer.split("; ").collect();
         for (index, part) in parts.iter().enumerate() {
-            assert!(!parts[..index].contains(part), "`{part}` twice in: {}", sentence.text);
+            assert!(!parts[..index].contains(part), "`{part}` twice in: {}", claim.answer);
         }
     }
 }

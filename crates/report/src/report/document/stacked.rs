@@ -1,0 +1,237 @@
+//! Where the time of a start goes: the whole for each subject, what each layer below adds to it, and in a word how it compares with
+//! the others of its layer. First as installed, then the engines equalised.
+//!
+//! Deliberately absent: decisions. The words are those of verdicts; the parts are differences of the medians in the same table.
+
+use dunnage_analysis::experiment::Event;
+
+use crate::document::{Cell, Cells, Column, Need, Row as Line, Table, Tone};
+use crate::report::model::{Experiment, Ladder, Row, Setting};
+use crate::report::ranking::{Place, places};
+use crate::report::text::{common_scale, decimals, listed, number};
+use crate::report::words::{called, done_without, in_words};
+use crate::stats::Estimate;
+use crate::units::{Better, Scale};
+use crate::verdict::{About, Verdict};
+
+/// Columns of a bar.
+const BAR: usize = 5;
+
+/// What the parts are called, from the lowest layer up.
+const PARTS: [&str; 4] = ["kernel", "runtime", "engine", "own"];
+
+/// The table of the first setting; none if nothing is waited for. The equalised engines are left out if there would be more rows than
+/// this.
+pub(super) fn table(experiment: &Experiment, most: usize) -> Option<Table> {
+    let metric = experiment.metrics.first()?;
+    let is_wait = matches!(experiment.about.event, Event::Once(_)) && metric.better == Better::Less;
+    let setting = experiment.settings.first().filter(|_| is_wait)?;
+    let installed = setting.ladders.first()?;
+    let equalised = setting.ladders.get(1);
+    let medians = told(installed).into_iter().filter_map(median);
+    let scale = common_scale(metric.unit, medians.clone());
+    let largest = medians.fold(0.0, f64::max);
+    let stack = Stack { experiment, setting, places: places(experiment, 0, 0), scale, largest };
+    let mut rows: Vec<[Cell; 8]> = stack.rows(installed, equalised);
+    let engines = equalised.map(|ladder| stack.rows(&only_engines(ladder), None)).unwrap_or_default();
+    if !engines.is_empty() && rows.len() + engines.len() < most {
+        let mut title: [Cell; 8] = Default::default();
+        title[0] = Cell::words("without own:").tone(Tone::Faint);
+        rows.push(title);
+        rows.extend(engines);
+    }
+    let whole = Column::numbers(called(metric.name));
+    let bar = Column { need: Need::WithRoom, ..Column::words("") };
+    let parts = PARTS.map(Column::numbers);
+    let beside = Column { kind: Cells::Following, ..Column::words("") };
+    let state = [in_words(&setting.values), scale.symbol.to_owned()];
+    let state = listed(state.iter().filter(|one| !one.is_empty()), ", ");
+    let columns: Vec<Column> =
+        [Column::words(state), whole, bar].into_iter().chain(parts).chain([beside]).collect();
+    let mut table = Table { columns, ..Table::default() };
+    table.rows = rows
+        .into_iter()
+        .map(|cells| Line { subjects: vec![cells[0].text.clone()], cells: cells.into() })
+        .collect();
+    // A part that no subject has is no column.
+    for at in (0..table.columns.len()).rev() {
+        let is_empty = table.rows.iter().all(|row| row.cells[at].text.is_empty());
+        if is_empty && at > 0 {
+            table.columns.remove(at);
+            table.rows.iter_mut().for_each(|row| drop(row.cells.remove(at)));
+        }
+    }
+    let own =
+        equalised.map(|ladder| listed(done_without(&ladder.shared_keys), ", ")).filter(|own| !own.is_empty());
+    let note =
+        own.map(|own| format!("own: the engine's {own}; each part is a difference of the medians here"));
+    Some(note.into_iter().fold(table, Table::note))
+}
+
+/// The name of a row. On the equalised ladder that is the name of the same engine as installed, if there is only one.
+fn name_of<'a>(setting: &Setting, ladder: &Ladder, row: &'a Row) -> &'a str {
+    if !ladder.equalised {
+        return &row.label;
+    }
+    let Some((engine, _)) = row.short.split_once(':') else { return &row.short };
+    let is_of = |other: &&Row| other.short.split(':').next() == Some(engine);
+    let is_installed = |one: &Ladder| {
+        !one.equalised && one.rows.iter().any(|row| row.layer == "engine" && row.label == engine)
+    };
+    let is_alone = ladder.rows.iter().filter(is_of).count() == 1;
+    if is_alone && setting.ladders.iter().any(is_installed) { engine } else { &row.short }
+}
+
+/// The rows without variants, which show a cause.
+fn told(ladder: &Ladder) -> Vec<&Row> {
+    ladder.rows.iter().filter(|row| row.variant_of.is_none()).collect()
+}
+
+fn only_engines(ladder: &Ladder) -> Ladder {
+    let mut own = ladder.clone();
+    own.rows.retain(|row| row.layer == "engine");
+    own
+}
+
+fn median(row: &Row) -> Option<f64> {
+    row.value(0).filter(|_| !row.is_suspect(0)).map(|value| value.median.value)
+}
+
+/// What all rows of a setting share.
+struct Stack<'a> {
+    experiment: &'a Experiment,
+    setting: &'a Setting,
+    places: Vec<(&'a Row, Place)>,
+    scale: Scale,
+    /// The largest median, which has the longest bar.
+    largest: f64,
+}
+
+impl Stack<'_> {
+    fn rows(&self, ladder: &Ladder, equalised: Option<&Ladder>) -> Vec<[Cell; 8]> {
+        let rows = told(ladder);
+        let row = |row: &&Row| {
+            let whole = match row.value(0).filter(|_| !row.is_suspect(0)) {
+                Some(value) => self.whole(&value.median),
+                None if row.is_suspect(0) => Cell::words("suspect").tone(Tone::Alarm),
+                None if row.lost > 0 => Cell::words("failed").tone(Tone::Alarm),
+                None => Cell::nothing("–"),
+            };
+            let bar = Cell::words(median(row).map_or(String::new(), |one| bar(one / self.largest)));
+            let part = |part: Option<f64>| {
+                let part = part.map(|part| part / self.scale.divisor);
+                Cell::words(part.map_or(String::new(), |part| number(part, decimals(part))))
+            };
+            let [kernel, runtime, engine, own] = self.parts(row, ladder, equalised).map(part);
+            let name = Cell::code(name_of(self.setting, ladder, row));
+            [name, whole, bar, kernel, runtime, engine, own, self.beside(row, &rows)]
+        };
+        rows.iter().map(row).collect()
+    }
+
+    /// A value with its interval, in the unit of the table; more than two decimals say nothing next to the others.
+    fn whole(&self, one: &Estimate) -> Cell {
+        const MOST: usize = 2;
+        let own = decimals(one.value / self.scale.divisor).min(MOST);
+        let shown = |value: f64| number(value / self.scale.divisor, own);
+        let interval = one.interval.map(|ends| format!("[{}, {}]", shown(ends.low), shown(ends.high)));
+        Cell { interval: interval.unwrap_or_default(), ..Cell::words(shown(one.value)) }.key(one.value)
+    }
+
+    /// What the kernel, the runtime and the engine add, and what the engine has of its own, as far as they were measured apart.
+    fn parts(&self, row: &Row, ladder: &Ladder, equalised: Option<&Ladder>) -> [Option<f64>; 4] {
+        let of = |is_it: &dyn Fn(&&Row) -> bool| told(ladder).into_iter().find(is_it).and_then(median);
+        let (Some(whole), Some(kernel)) = (median(row), of(&|one| one.layer == "floor")) else {
+            return [None; 4];
+        };
+        match row.layer {
+            "floor" => [Some(kernel), None, None, None],
+            "runtime" => [Some(kernel), Some(whole - kernel), None, None],
+            "engine" => {
+                let runtime = of(&|one| one.layer == "runtime" && Some(&one.label) == row.runtime.as_ref());
+                let name = name_of(self.setting, ladder, row);
+                let alike = equalised.and_then(|other| {
+                    let is_it =
+                        |one: &&Row| one.layer == "engine" && name_of(self.setting, other, one) == name;
+                    told(other).into_iter().find(is_it).and_then(median)
+                });
+                let engine = alike.unwrap_or(whole) - runtime.unwrap_or(kernel);
+                [
+                    Some(kernel),
+                    runtime.map(|own| own - kernel),
+                    Some(engine),
+                    alike.map(|alike| whole - alike),
+                ]
+            }
+            _ => [None; 4],
+        }
+    }
+
+    /// How a subject compares with the quickest one of its layer that has what it has.
+    fn beside(&self, row: &Row, rows: &[&Row]) -> Cell {
+        let mut own: Vec<&Row> =
+            rows.iter().copied().filter(|one| one.layer == row.layer && median(one).is_some()).collect();
+        let fewest = own.iter().map(|one| one.lacks.len()).min().unwrap_or(0);
+        if row.layer == "engine" && row.lacks.len() > fewest {
+            return Cell::nothing(format!("no {}", row.lacks[0]));
+        }
+        own.retain(|one| row.layer != "engine" || one.lacks.len() == fewest);
+        own.sort_by(|one, other| median(one).unwrap_or(0.0).total_cmp(&median(other).unwrap_or(0.0)));
+        let [best, others @ ..] = &own[..] else { return Cell::default() };
+        if others.is_empty() || median(row).is_none() {
+            return Cell::default();
+        }
+        let place =
+            |of: &Row| self.places.iter().find(|(one, _)| one.label == of.label).map(|(_, place)| *place);
+        let is_behind = |one: &Row, other: &Row| {
+            place(one).zip(place(other)).is_some_and(|(one, other)| one.best > other.worst)
+        };
+        if best.label == row.label {
+            let is_first = others.iter().all(|other| is_behind(other, row));
+            return if is_first { Cell::words("fastest").tone(Tone::Strong) } else { Cell::default() };
+        }
+        match self.between(row, best) {
+            Some((_, Some(by))) => {
+                let by = by / self.scale.divisor;
+                Cell::words(format!("{} slower", number(by, decimals(by).min(1)))).tone(Tone::Worse)
+            }
+            Some((Verdict::Same, None)) => Cell::words("as fast").tone(Tone::Same),
+            Some((Verdict::Undecided { .. }, None)) => Cell::words("not decided").tone(Tone::Open),
+            _ if is_behind(row, best) => Cell::words("slower").tone(Tone::Worse),
+            _ => Cell::default(),
+        }
+    }
+
+    /// The verdict on two subjects, and by how much the first is slower, if that was decided.
+    fn between(&self, row: &Row, other: &Row) -> Option<(Verdict, Option<f64>)> {
+        let is_it = |about: &About| {
+            let ends = (&about.subject, &about.against);
+            about.setting == self.setting.text
+                && !about.relation.is_of_settings()
+                && [(&row.label, &other.label), (&other.label, &row.label)].contains(&ends)
+        };
+        let found = self.experiment.comparisons.iter().map(|told| &told.finding);
+        let found = found.filter(|one| one.metric == 0).find(|one| is_it(&one.about))?;
+        let turned = found.about.subject != row.label;
+        let by = found.difference?.value * if turned { -1.0 } else { 1.0 };
+        let is_decided = matches!(found.verdict, Verdict::More | Verdict::Less) && found.noise.is_none();
+        Some((found.verdict.clone(), (is_decided && by > 0.0).then_some(by)))
+    }
+}
+
+/// A share as a bar of whole and half columns.
+fn bar(share: f64) -> String {
+    let halves = (share.clamp(0.0, 1.0) * (BAR * 2) as f64).round() as usize;
+    format!("{}{}", "━".repeat(halves / 2), "╸".repeat(halves % 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_shares_of_the_widest() {
+        assert_eq!((bar(1.0).chars().count(), bar(0.4), bar(0.0)), (BAR, "━━".to_owned(), String::new()));
+        assert_eq!(bar(0.1), "╸");
+    }
+}
