@@ -138,7 +138,7 @@ fn a_limit_is_seen_by_whoever_waits_and_told_as_the_reason() {
     let analysis = analyse(&run);
     assert_eq!(rules(&analysis), [""; 0]);
     assert_eq!(about_crun(&run, &analysis, &[ELAPSED, HASHING]), [Verdict::More, Verdict::Same]);
-    let told = analysis.experiment_tables[0].summary.join("\n");
+    let told = analysis.experiment_tables[0].told().join("\n");
     for words in [
         "fixed work by one thread takes 11.",
         " % longer on `crun` than on `bare`, 111 µs instead of 100 µs: its CPU limit is the cause; throttled for 11.0 µs in 17 periods",
@@ -151,7 +151,7 @@ fn a_limit_is_seen_by_whoever_waits_and_told_as_the_reason() {
 /// The same duration without a limit has another reason.
 #[test]
 fn others_on_the_cpu_are_not_called_a_limit() {
-    let told = analyse(&planted_to_wait()).experiment_tables[0].summary.join("\n");
+    let told = analyse(&planted_to_wait()).experiment_tables[0].told().join("\n");
     assert!(told.contains("others on its CPUs are the cause, not a limit; CPU time"), "{told}");
 }
 

@@ -3,6 +3,7 @@
 use dunnage::record::Recorded;
 use dunnage::report::Look;
 use dunnage::report::summary::{Topic, meanings};
+use dunnage::verdict::table::Answer;
 use dunnage::verdict::{ExperimentTable, analyse};
 
 use crate::report::pictures::everything;
@@ -75,19 +76,22 @@ fn what_it_means_is_in_every_format() {
 fn a_quota_that_is_the_cause_is_a_risk_for_answers_within_a_time() {
     let run = everything();
     let mut analysis = analyse(&run);
-    let table = |decided| ExperimentTable {
-        summary: vec!["open".into(), "199 of 199 periods: the quota is the cause".into()],
-        decided,
+    let table = |decided: &[&str]| ExperimentTable {
+        answers: [
+            Answer::all("why?", ["open".into()]),
+            Answer::decided("why?", decided.iter().map(|one| (*one).to_owned())),
+        ]
+        .concat(),
         ..ExperimentTable::new("throttle", "quota", String::new(), Vec::new())
     };
-    let mut told = |decided| {
+    let mut told = |decided: &[&str]| {
         analysis.experiment_tables = vec![table(decided)];
         let all = meanings(&run, &analysis).into_iter().filter(|one| one.experiment == "throttle");
         all.map(|one| format!("{}: {}", one.job, one.risk)).collect::<Vec<_>>()
     };
-    assert_eq!(told(Vec::new()), [""; 0]);
+    assert_eq!(told(&[]), [""; 0]);
     assert_eq!(
-        told(vec!["199 of 199 periods: the quota is the cause".into()]),
+        told(&["199 of 199 periods: the quota is the cause"]),
         ["answers within a time, under a CPU limit: 199 of 199 periods: the quota is the cause"]
     );
 }

@@ -39,7 +39,7 @@ fn what_a_root_adds_is_found_and_bytes_that_do_not_arrive_are_no_disks() {
         .flat_map(|one| one.cells.iter().map(|cell| recorded.plan.cells[*cell].setting.get("place")))
         .collect();
     assert!(!cells.is_empty() && cells.iter().all(|place| *place == Some("volume")), "{cells:?}");
-    let told = table.summary.join("\n");
+    let told = table.told().join("\n");
     assert!(told.contains("does not pass on its syncs; these are not disk speeds"), "{told}");
     let csv = dunnage.run("report DIR --format csv").stdout;
     let class = |metric: &str| {

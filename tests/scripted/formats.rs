@@ -151,7 +151,7 @@ fn report_json() {
     let free = ["tags", "machine", "unavailable"];
     let texts = [include_str!("../../docs/report-json.md"), REFERENCE];
     let others = "blocks bytes cgroup choice context cost count equalised faster held interaction launch less more neither null \
-                  open others otherwise overlay s same several skipped slower start step threshold twin undecided worse";
+                  open others otherwise overlay s same several skipped slower start step table threshold twin undecided worse";
     compare_with("report-json.md", texts, &written, &free, others);
 }
 

@@ -56,9 +56,12 @@ fn what_a_change_copies_and_what_depth_adds_are_found_and_nothing_else() {
     assert!((each_layer / 1e-7 - 1.0).abs() < 0.1, "{each_layer}");
     assert!(interval(copies, 0, "R²") > 0.98);
     assert_eq!(text(&copies.rows[0][2]), "the whole file");
-    let told = table("answers").summary.join("\n");
+    let told = table("answers").told().join("\n");
     assert!(told.contains("copies all of it; each GB takes: fake 1.0"), "{told}");
-    assert!(told.contains("depth or number of layers matters to fake (open: of the first layer, not the last: "), "{told}");
+    assert!(
+        told.contains("depth or number of layers matters to fake (open: of the first layer, not the last: "),
+        "{told}"
+    );
     assert_eq!(analysis.suspects.len(), 0, "{ran}");
 }
 

@@ -23,7 +23,7 @@ fn what_the_first_container_takes_for_each_file_is_found() {
     let [many, few] = added[..] else { panic!("{added:?}") };
     // A tenth of a millisecond for each of 10,000 files, and nothing to speak of for four.
     assert!((many - 1.0).abs() < 0.05 && few.abs() < 0.01, "{added:?}");
-    let told = table.summary.join("\n");
+    let told = table.told().join("\n");
     assert!(told.contains("first container on an image of 4 files takes as long as later ones"), "{told}");
     assert!(told.contains("image of 10000 files takes 1.0") && told.contains(" s ["), "{told}");
     assert!(told.contains("longer than later ones: every file is given to its new owner"), "{told}");

@@ -141,7 +141,7 @@ fn what_a_path_adds_is_found_with_the_kernels_part() {
     near(&row("docker", "published")[column("path adds")], BRIDGE + PROXY);
     near(&row("docker", "published")[column("kernel's part")], BRIDGE);
     assert_eq!(row("docker", "inside")[column("path adds")], Item::Nothing("the reference".into()));
-    let summary = table.summary.join("\n");
+    let summary = table.told().join("\n");
     assert!(summary.contains("docker: added to a round trip (tcp, 1 B): `bridge` 11"), "{summary}");
     assert!(summary.contains("less than 3.0 % to requests that take longer than 6.9"), "{summary}");
 }
@@ -229,7 +229,7 @@ fn the_paths_part_of_a_request_is_told_from_the_files_and_the_cpus() {
         // The script's file takes as long as a request inside, on every path.
         assert!((value(row, "file") / inside - 1.0).abs() < 0.1, "{table:?}");
     }
-    let summary = table.summary.join("\n");
+    let summary = table.told().join("\n");
     // Half of an empty request, a third of one with a file, a twelfth of one that computes.
     for (share, rest) in
         [("50", "of an empty request"), ("33", "of one that writes"), ("8", "of one that computes")]
@@ -275,8 +275,8 @@ fn what_a_resolver_between_adds_to_a_name_is_found() {
     assert!((adds - 1.0).abs() < 0.1, "{table:?}");
     assert_eq!(value(made, "queries"), 1.0);
     let told = "fake: a user-defined network adds";
-    assert!(table.summary[0].starts_with(told), "{table:?}");
-    assert!(table.summary[0].ends_with("to a fresh name through its resolver 192.0.2.1"), "{table:?}");
+    assert!(table.told()[0].starts_with(told), "{table:?}");
+    assert!(table.told()[0].ends_with("to a fresh name through its resolver 192.0.2.1"), "{table:?}");
     assert!(ran.stdout.contains("How long does a name take inside?"), "{ran}");
     let nowhere = dunnage.run("plan dns -s bare --set network=user-defined");
     assert!(nowhere.to_string().contains("its networks have no resolver"), "{nowhere}");

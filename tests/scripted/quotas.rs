@@ -89,7 +89,7 @@ fn run(quotas: &[&str], later: impl Fn(&str, usize) -> f64) -> Recorded {
 fn answer(run: &Recorded) -> String {
     let analysis = analyse(run);
     let table = analysis.experiment_tables.iter().find(|one| one.name == "quota").unwrap();
-    table.summary.iter().find(|one| one.contains("in brackets")).cloned().unwrap_or_default()
+    table.told().into_iter().find(|one| one.contains("in brackets")).map(str::to_owned).unwrap_or_default()
 }
 
 fn word_of(run: &Recorded, cpus: &str) -> &'static str {
@@ -177,7 +177,7 @@ fn the_answer_is_on_the_first_screen_and_the_table_has_the_verdicts() {
     }
     let full = text(Extent::Full, 200);
     assert!(full.contains("longer than without verdict"), "{full}");
-    let row = full.split("docker bursts 0.4 CPUs").find(|row| row.contains("slower")).expect("a row");
+    let row = full.split("docker bursts 0.4 CPUs").find(|row| row.contains("] slower")).expect("a row");
     assert!(row.contains("90.0 ms [90.0, 90.0] slower"), "{row}");
     // Twins are for the noise floor.
     assert!(!full.contains("docker (twin) bursts"), "{full}");

@@ -59,7 +59,7 @@ fn the_cost_of_each_port_is_the_slope_that_was_planted() {
             slope.interval.map(|ends| [ends.low - 1e-4, ends.high + 1e-4]).expect("an interval");
         assert!(low < planted && planted < high && high - low < 0.0015, "{row:?}");
     }
-    let slow = &lines.summary[0];
+    let slow = &lines.told()[0];
     assert!(slow.contains("0 to 64 ports") && slow.ends_with(" and has 64 helper processes"), "{slow}");
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in ["over the number of published ports", "each port adds", "each published port adds"] {
@@ -83,8 +83,8 @@ fn lines_are_apart_by_setting_and_one_number_of_ports_has_none() {
     let subjects = "-s a=fake:publish=8,per_port=1ms -s b=fake:per_port=1ms";
     let (_, tables) = ran(&Dunnage::new(), subjects, "--rounds 3");
     let [points, lines] = &tables[..] else { panic!("{tables:?}") };
-    assert_eq!((points.rows.len(), lines.summary.len()), (4, 2));
-    for (sentence, prestate) in lines.summary.iter().zip(["idle", "primed"]) {
+    assert_eq!((points.rows.len(), lines.told().len()), (4, 2));
+    for (sentence, prestate) in lines.told().into_iter().zip(["idle", "primed"]) {
         assert!(sentence.contains(&format!("(prestate={prestate})")), "{sentence}");
         assert!(sentence.contains("too few rounds for an interval"), "{sentence}");
     }

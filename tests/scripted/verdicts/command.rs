@@ -67,7 +67,7 @@ fn what_a_service_takes_more_is_its_start_and_what_follows() {
     for (value, planted) in own.iter().zip([0.23, 0.03, 0.2]) {
         assert!((value - planted).abs() < 1e-3, "{own:?}");
     }
-    let told = &overhead.summary[0];
+    let told = &overhead.told()[0];
     assert!(
         told.starts_with("crun is 230 ms [")
             && told.contains("slower than `bare` until the same service is ready; its start accounts for +3"),
@@ -113,7 +113,7 @@ fn a_difference_has_one_interval_and_one_verdict_on_a_screen() {
         let is_new = |row: &&Vec<Item>| row[0] == Item::Text("new".into());
         let row = overhead.rows.iter().find(is_new).unwrap();
         assert_eq!(row[1], Item::Interval(finding.difference.unwrap()));
-        assert!(overhead.summary[0].contains(words), "{:?}", overhead.summary);
+        assert!(overhead.told()[0].contains(words), "{:?}", overhead.told());
         for extent in [Extent::Brief, Extent::Full] {
             let look = Look { width: 200, extent, ..Look::default() };
             let text = shown(&Report::of(&run, &analysis), "terminal", &look).unwrap();
@@ -185,10 +185,10 @@ fn an_empty_page_cache_has_its_price_where_both_were_measured() {
     let crun: Vec<_> = rows(&table).into_iter().filter(|(texts, _)| texts.starts_with("crun")).collect();
     assert_eq!(crun.len(), 2, "{crun:?}");
     assert!(crun.iter().all(|row| (row.1[0] - 0.15).abs() < 2e-4), "{crun:?}");
-    let told = table.summary.iter().filter(|sentence| sentence.starts_with("crun"));
+    let told = table.told().into_iter().filter(|sentence| sentence.starts_with("crun"));
     let says =
         |sentence: &str| sentence.contains("is 150 ms") && sentence.contains("slower than with a warm one");
-    assert!(told.clone().count() == 2 && told.clone().all(|sentence| says(sentence)), "{:?}", table.summary);
+    assert!(told.clone().count() == 2 && told.clone().all(says), "{:?}", table.told());
 }
 
 /// A user's command is itself a job, or part of one that waits for it once.

@@ -42,6 +42,7 @@ static METRICS: [Metric; 6] = [
 
 /// The experiment `lifecycle`.
 pub static LIFECYCLE: Experiment = Experiment {
+    parts: &["create", "start", "exec", "stop", "remove"],
     cost: |_, launch| QUIET + launch + launch,
     ..Experiment::of(
         "lifecycle",

@@ -8,6 +8,7 @@ pub mod command;
 pub mod cpu;
 pub mod density;
 pub mod exec;
+mod facts;
 pub mod fixed_work;
 pub mod lifecycle;
 pub mod memory;
@@ -26,9 +27,10 @@ mod variation;
 
 use serde::de::{Deserialize, Deserializer, Error};
 
+pub use facts::MetricFacts;
 pub use question::{
-    Compared, Concern, Event, Experiment, Metric, MetricFacts, QUIET, Range, Replicates, Scope, Shown,
-    Weight, chosen_settings, parse_setting, settings_of,
+    Compared, Concern, Event, Experiment, Metric, QUIET, Range, Replicates, Scope, Shown, Weight,
+    chosen_settings, parse_setting, settings_of,
 };
 pub use setting::{Controlled, Setting, SettingKey, settings};
 pub use variation::{Variation, Varied};

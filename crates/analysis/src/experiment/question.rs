@@ -1,7 +1,5 @@
 //! What an experiment is before anything is measured: its question, metrics, settings, and who takes part.
 
-use serde::Serialize;
-
 use super::setting::{Controlled, Setting, SettingKey, extended, pairs_in, settings};
 use super::variation::Variation;
 use crate::launch::names::{FIRST, MAIN, READY};
@@ -51,23 +49,6 @@ pub struct Metric {
     pub meaning: &'static str,
     /// Its value in base units, if the sample has what it needs.
     derive: Derive,
-}
-
-/// What a run records about a metric, apart from its values.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct MetricFacts {
-    /// Its name.
-    pub name: &'static str,
-    /// The base unit of its values.
-    pub unit: Unit,
-    /// Which values are better.
-    pub better: Better,
-    /// What the interval covers.
-    pub meaning: &'static str,
-    /// Whether it gets verdicts.
-    pub decisive: bool,
-    /// The smallest difference that matters: absolute in the base unit, and as a share.
-    pub margin: (f64, f64),
 }
 
 /// How the value of a metric is computed from a sample.
@@ -295,6 +276,8 @@ pub struct Experiment {
     pub concern: Option<Concern>,
     /// What it measures, the most important first.
     pub metrics: &'static [Metric],
+    /// Metrics of which the first one is the sum, where that says more than what each layer adds.
+    pub parts: &'static [&'static str],
     /// What it varies on its own.
     pub keys: &'static [SettingKey],
     /// Keys that are in a setting only if the user chose values with an option, since they affect more than
@@ -374,6 +357,7 @@ impl Experiment {
             },
             concern: None,
             metrics,
+            parts: &[],
             keys: &[],
             guarded: &[],
             controls: &[],

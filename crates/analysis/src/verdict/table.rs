@@ -22,11 +22,10 @@ pub struct ExperimentTable {
     pub rows: Vec<Vec<Item>>,
     /// What a reader must know to read it, in sentences.
     pub notes: Vec<String>,
-    /// Its result in a sentence or two, for readers who see only the end of the report.
-    pub summary: Vec<String>,
-    /// The sentences of the summary that are decided.
+    /// What it answers, which the claims of a report contain.
     #[serde(skip)]
-    pub decided: Vec<String>,
+    pub answers: Vec<Answer>,
+
     /// What of it is the answer to the experiment's question, which stands before differences from a baseline.
     #[serde(skip)]
     pub screen: Screen,
@@ -50,15 +49,43 @@ pub enum Screen {
 }
 
 impl ExperimentTable {
-    /// A table with neither notes nor a summary.
+    /// A table with neither notes nor answers.
     pub fn new(
         experiment: &'static str,
         name: &'static str,
         title: String,
         columns: Vec<Column>,
     ) -> ExperimentTable {
-        let (rows, notes, summary, decided, screen) = Default::default();
-        ExperimentTable { experiment, name, title, columns, rows, notes, summary, decided, screen }
+        let (rows, notes, answers, screen) = Default::default();
+        ExperimentTable { experiment, name, title, columns, rows, notes, answers, screen }
+    }
+
+    /// The answers without their questions.
+    pub fn told(&self) -> Vec<&str> {
+        self.answers.iter().map(|one| one.text.as_str()).collect()
+    }
+}
+
+/// What a table answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The question, in a few words.
+    pub question: &'static str,
+    /// The answer, in a sentence without a full stop.
+    pub text: String,
+    /// Whether it is decided by rounds or a model, so that jobs can be told what it means for them.
+    pub is_decided: bool,
+}
+
+impl Answer {
+    /// What answers a question as far as it is known.
+    pub fn all(question: &'static str, texts: impl IntoIterator<Item = String>) -> Vec<Answer> {
+        texts.into_iter().map(|text| Answer { question, text, is_decided: false }).collect()
+    }
+
+    /// The same where it is decided.
+    pub fn decided(question: &'static str, texts: impl IntoIterator<Item = String>) -> Vec<Answer> {
+        texts.into_iter().map(|text| Answer { question, text, is_decided: true }).collect()
     }
 }
 

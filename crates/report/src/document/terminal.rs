@@ -161,7 +161,8 @@ impl Laid {
             Cells::Words => words.clamp(NARROW, LABEL).min(widest),
             _ => widest,
         };
-        let head = word(&name);
+        // What the rows are is said in one line, if it is no longer than a label.
+        let head = if index == 0 && width(&name) <= LABEL { width(&name) } else { word(&name) };
         let (width, least) = (widest.max(head), least.max(head));
         Laid { index: Some(index), kind, need, head: name, cells, width, least }
     }

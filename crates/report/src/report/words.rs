@@ -278,6 +278,9 @@ pub(super) fn without(shared: &str) -> String {
 pub(super) fn called(metric: &str) -> &str {
     match metric {
         "returned" => "until it returns",
+        "ready" => "until it is ready",
+        "verbs" => "all",
+        "beyond_start" => "the rest",
         other => other,
     }
 }

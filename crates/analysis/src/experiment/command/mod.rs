@@ -210,6 +210,7 @@ pub static COMMAND: Experiment = Experiment {
     // A command that is missing, or fails, will not be there or succeed in the next round.
     recovers: false,
     event: Event::Whole,
+    parts: &["start", "beyond_start"],
     refuses: refused,
     cost: |setting, launch| cost(setting, launch, 3),
     unknown: Some(UNKNOWN),

@@ -6,7 +6,7 @@ use super::super::setting::Setting;
 use super::{NAME, OUTPUTS};
 use crate::stats::{self, Estimate, Rng};
 use crate::units::Unit;
-use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item};
 use crate::verdict::{Finding, Verdict, View};
 
 /// The random stream for resampling.
@@ -147,7 +147,7 @@ pub(in crate::experiment) fn split(view: &View<'_>, about: &Split<'_>) -> Option
                 .into(),
             about.note.into(),
         ],
-        summary,
+                answers: Answer::all("what does it add?", summary),
         ..ExperimentTable::new(about.experiment, "overhead", title, columns)
     })
 }
@@ -211,7 +211,7 @@ pub(in crate::experiment) fn choice(view: &View<'_>, about: &Choice<'_>) -> Opti
              their 95 % intervals",
             about.metric
         )],
-        summary: cells.iter().filter_map(sentence).collect(),
+        answers: Answer::all("what does a cold cache cost?", cells.iter().filter_map(sentence)),
         ..ExperimentTable::new(about.experiment, name, title.into(), columns)
     })
 }

@@ -8,7 +8,7 @@ use crate::stats::{Estimate, Pairs};
 use crate::text::listed;
 use crate::units::{Unit, counted};
 use crate::verdict::finding::{Finding, Verdict};
-use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen};
 use crate::verdict::{Suspect, View};
 
 /// Suffix of the metrics that are about all threads at once.
@@ -100,10 +100,12 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     vec![ExperimentTable {
         rows,
         notes,
-        summary: [format!("computing compared with {baseline}: {counted}")]
-            .into_iter()
-            .chain(waits)
-            .collect(),
+        screen: Screen::All,
+        answers: [
+            Answer::all("is computing slower?", [format!("compared with {baseline}: {counted}")]),
+            Answer::all("who waits?", waits),
+        ]
+        .concat(),
         ..ExperimentTable::new(NAME, "verdicts", title, names.map(Column::of_texts).collect())
     }]
 }

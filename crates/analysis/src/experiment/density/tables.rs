@@ -9,7 +9,7 @@ use crate::subject::room::Resource;
 use crate::text::{estimated, number};
 use crate::units::Unit;
 use crate::verdict::View;
-use crate::verdict::table::{Column, ExperimentTable, Item, Screen};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen};
 
 /// How many of a subject's resources are shown: those that end first.
 const SHOWN: usize = 3;
@@ -275,8 +275,12 @@ fn starts(subjects: &[Of<'_>]) -> ExperimentTable {
         .flatten()
         .map(str::to_owned)
         .collect(),
-        decided: longer.clone(),
-        summary: longer.into_iter().chain(idle).chain(failed).collect(),
+                answers: [
+            Answer::decided("is the last slower?", longer),
+            Answer::all("what do idle ones use?", idle),
+            Answer::all("do all start?", failed),
+        ]
+        .concat(),
         screen: Screen::All,
         ..ExperimentTable::new(NAME, "starts", "how starts go with many containers, and several at once".to_owned(), columns)
     }
@@ -355,7 +359,7 @@ fn rooms(subjects: &[Of<'_>]) -> Option<ExperimentTable> {
              stay free; what containers do later is not in it"
                 .to_owned(),
         ],
-        summary,
+                answers: Answer::all("how many fit?", summary),
         ..ExperimentTable::new(NAME, "room", "how many containers fit, and what ends first".to_owned(), columns)
     })
 }

@@ -8,7 +8,7 @@ use crate::experiment::syscall::cause::others;
 use crate::stats::{self, Estimate};
 use crate::text::estimated;
 use crate::units::Unit;
-use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item};
 
 /// Only what makes starts at least so many times as frequent is named as the cause.
 const QUICKER: f64 = 1.1;
@@ -108,7 +108,7 @@ pub fn table(subjects: &[Of<'_>]) -> Option<ExperimentTable> {
     ];
     (!rows.is_empty()).then(|| ExperimentTable {
         rows,
-        summary,
+        answers: Answer::all("what slows them?", summary),
         notes: vec![
             "with most at once, one thing is left out at a time; times as many: from round to round"
                 .to_owned(),

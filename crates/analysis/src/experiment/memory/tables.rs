@@ -8,7 +8,7 @@ use crate::stats::{Decision, Estimate, decide};
 use crate::subject::instruments::Formula;
 use crate::text::estimated;
 use crate::units::Unit;
-use crate::verdict::table::{Column, ExperimentTable, Item, Screen};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen};
 use crate::verdict::{Finding, Verdict, View};
 
 /// The metrics of the tables, with their headings and units.
@@ -92,7 +92,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
         notes: vec![
             "of one container: what the tool says is its weight and what is charged and unused, less what the formula leaves out".to_owned(),
         ],
-        summary: tools(view, &with_tool).unwrap_or_default(),
+        answers: Answer::all("are the tools right?", tools(view, &with_tool).unwrap_or_default()),
         ..table("tools", "what the engine's own tool says of a container, and why", &TOOLS, Some("formula"))
     };
     let all = vec![
@@ -109,8 +109,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
             .into_iter()
             .chain(few)
             .collect(),
-            summary: differences.iter().chain(&missing).cloned().collect(),
-            decided: differences.iter().chain(&missing).cloned().collect(),
+                        answers: [Answer::decided("who needs more?", differences), Answer::decided("what is missing?", missing)].concat(),
             screen: Screen::All,
             ..table("payers", "what one more container costs in memory, and who pays", &PAYERS, None)
         },

@@ -9,7 +9,7 @@ use crate::names::{Counter, Fact};
 use crate::stats::Estimate;
 use crate::units::Unit;
 use crate::verdict::View;
-use crate::verdict::table::{Column, ExperimentTable, Item, Screen};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen};
 
 /// Capabilities that reach beyond a container, by their numbers; an engine gives none of them by default.
 const FAR: [(u32, &str); 12] = [
@@ -202,7 +202,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
         let gives = text(row.gives().as_deref());
         head(row).into_iter().chain([asked, gives, driver, cgroup, instead]).collect()
     };
-    let mut summary: Vec<String> = labels.iter().map(|label| told(label, &rows)).collect();
+    let mut answers = Answer::all("what works?", labels.iter().map(|label| told(label, &rows)));
     for label in &labels {
         // Ways that fail in the same words are named together.
         let mut all: Vec<(String, Vec<&str>)> = Vec::new();
@@ -213,13 +213,15 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
                 None => all.push((why, vec![row.way()])),
             }
         }
-        summary.extend(all.iter().map(|(why, ways)| format!("{label} {}: {why}", ways.join(", "))));
+        let why_not = all.iter().map(|(why, ways)| format!("{label} {}: {why}", ways.join(", ")));
+        answers.extend(Answer::all("why not?", why_not));
         let unbuilt = rows.iter().filter(|row| view.label(row.cell) == *label);
-        summary.extend(unbuilt.filter_map(|row| {
+        let unbuilt = unbuilt.filter_map(|row| {
             let (_, why) = row.fact(BUILT)?.split_once("no: ")?;
             let kit = row.kit().map(|kit| format!(", {kit}")).unwrap_or_default();
             Some(format!("{label} {}{kit}: {why}", row.way()))
-        }));
+        });
+        answers.extend(Answer::all("why no build?", unbuilt));
     }
     let mut columns = vec![
         Column::of_texts("outside"),
@@ -238,7 +240,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
              its daemon"
                 .to_owned(),
         ],
-        summary,
+                answers,
         screen: Screen::All,
         ..ExperimentTable::new(NAME, "ways", "which way of running containers in containers works".to_owned(), columns)
     };
@@ -270,7 +272,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
     let unwritten =
         |row: &Row<'_>| Some(format!("{} {}: {}", row.view.label(row.cell), row.way(), row.fact(UNWRITTEN)?));
     let storage = ExperimentTable {
-        summary: rows.iter().filter_map(unwritten).collect(),
+        answers: Answer::all("what is not written?", rows.iter().filter_map(unwritten)),
         rows: rows.iter().filter(|row| row.fact(PLACE).is_some()).map(stored).collect(),
         notes: vec![
             "16 MiB, written and synced, and read again from the page cache, in the innermost and in the outer container; at the device: how much \

@@ -6,11 +6,12 @@ use crate::experiment::Setting;
 use crate::launch::names::{INTERFACES, LISTENER, MTU, OFFLOADS, WAY};
 use crate::names::Fact;
 use crate::plan::Layer;
+use crate::stats::Estimate;
 use crate::subject::Path;
 use crate::text::{estimated, listed, percent};
 use crate::units::Unit;
 use crate::verdict::price::JUDGED;
-use crate::verdict::table::{Column, ExperimentTable, Item, Screen};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen};
 use crate::verdict::{Price, View};
 
 /// What the table of an experiment shows.
@@ -130,15 +131,15 @@ fn table(shown: &Shown, view: &View<'_>) -> Option<ExperimentTable> {
     if rows.is_empty() {
         return None;
     }
-    let first = [shown.heading, "path adds", "kernel's part"].map(|name| (name, Unit::Seconds));
+    let first = [shown.heading, "path adds", "kernel's part", MATTERS].map(|name| (name, Unit::Seconds));
     let values = first.into_iter().chain(shown.more.iter().map(|(heading, _, unit)| (*heading, *unit)));
     let mut columns = ["subject", "path", "exchange"].map(Column::of_texts).to_vec();
     columns.extend(values.map(|(name, unit)| Column::of_values(name, unit)));
     columns.extend(["translation", "listener", "interfaces"].map(Column::of_texts));
     columns.extend(shown.links.iter().map(|(heading, _)| Column::of_texts(heading)));
     let mut notes = vec![
-        "medians over rounds; `path adds` is the difference from the same exchange inside \
-         one network namespace of the same subject, round by round; all with their 95 % intervals",
+        "path adds: more than the same exchange inside one network namespace",
+        "medians over rounds; what a path adds is the difference from the same exchange inside one network namespace of the same subject, round by round; all with their 95 % intervals; it matters below: where the work of each exchange takes no longer than that",
         "kernel's part: what the floor's path adds, a bridge and a veth pair without address translation, filters and proxies; for published ports too",
         "translation, listener and interfaces are read back while the packets pass, on the host and at both ends",
     ];
@@ -151,30 +152,37 @@ fn table(shown: &Shown, view: &View<'_>) -> Option<ExperimentTable> {
              (`tx`), segmentation (`tso`, `gso`) and `gro`",
         );
     }
-    let summary = summary(shown, view, &cells);
+    let answers = answers(shown, view, &cells);
     // The first exchange alone, and without the reference, to which a path adds nothing.
     let first = rows.first().map(|row| row[EXCHANGE].clone());
     let is_answer = |(_, row): &(usize, &Vec<Item>)| {
         Some(&row[EXCHANGE]) == first.as_ref() && matches!(row[ADDS], Item::Interval(_))
     };
     let answer: Vec<usize> = rows.iter().enumerate().filter(is_answer).map(|(at, _)| at).collect();
+    let has_kernel = answer.iter().any(|at| matches!(rows[*at][KERNEL], Item::Interval(_)));
+    let columns_of_it = if has_kernel { WITH_KERNEL } else { ANSWER };
     let screen = match answer.is_empty() {
         true => Screen::No,
-        false => Screen::Part { columns: ANSWER.to_vec(), rows: answer },
+        false => Screen::Part { columns: columns_of_it.to_vec(), rows: answer },
     };
     Some(ExperimentTable {
         screen,
         rows,
         notes: notes.into_iter().map(str::to_owned).collect(),
-        summary,
+        answers,
         ..ExperimentTable::new(shown.name, "paths", shown.title.to_owned(), columns)
     })
 }
 
-/// The columns of the exchange and of what a path adds, and those of the answer: subject, path, the whole, what is added, the kernel's part.
+/// How long the exchanged work takes below which the path matters.
+const MATTERS: &str = "matters below";
+/// The columns of the exchange, of what a path adds, and of the kernel's part of it.
 const EXCHANGE: usize = 2;
 const ADDS: usize = 4;
-const ANSWER: [usize; 5] = [0, 1, 3, 4, 5];
+const KERNEL: usize = 5;
+/// The columns of the answer: subject, path, the whole or the kernel's part, what is added, and when that matters.
+const ANSWER: [usize; 5] = [0, 1, 3, ADDS, 6];
+const WITH_KERNEL: [usize; 5] = [0, 1, ADDS, KERNEL, 6];
 
 /// A message, in words.
 fn message(setting: &Setting) -> String {
@@ -209,6 +217,10 @@ fn row(shown: &Shown, view: &View<'_>, cell: usize) -> Vec<Item> {
         value(JUDGED),
         priced(adds(cell), "no data"),
         priced(kernel(view, cell).and_then(adds), "not measured"),
+        match adds(cell).filter(|_| !is_reference).and_then(|adds| matters_below(view, cell, &adds)) {
+            Some(longest) => Item::Value(longest),
+            None => Item::Nothing("not known".into()),
+        },
     ];
     row.extend(shown.more.iter().filter_map(|(_, name, _)| view.metric_index(cell, name)).map(value));
     row.extend([WAY, LISTENER, INTERFACES].map(fact));
@@ -224,6 +236,13 @@ fn alike(told: &str) -> Option<String> {
     let mut values = told.split(',').map(|one| one.split_once(' ').map(|(_, value)| value));
     let first = values.next()??;
     values.all(|value| value == Some(first)).then(|| first.to_owned())
+}
+
+/// With work that takes longer than this, what a path adds is less than the share that matters.
+fn matters_below(view: &View<'_>, cell: usize, adds: &Estimate) -> Option<f64> {
+    let share = view.plan().margin_of(view.cell(cell).experiment, view.metric(cell, JUDGED)).parts().1;
+    let most = adds.interval?.high;
+    (share > 0.0 && most > 0.0 && most.is_finite()).then_some(most / share)
 }
 
 /// The floor's cell on the same path, for layers above it; packets to a published port pass a bridge too.
@@ -242,7 +261,7 @@ fn kernel(view: &View<'_>, cell: usize) -> Option<usize> {
 }
 
 /// What each subject's paths add to the first exchange that was chosen, and when that does not matter.
-fn summary(shown: &Shown, view: &View<'_>, cells: &[usize]) -> Vec<String> {
+fn answers(shown: &Shown, view: &View<'_>, cells: &[usize]) -> Vec<Answer> {
     let plan = view.plan();
     let Some(first) = cells.first().map(|cell| (shown.exchange)(&plan.cells[*cell].setting)) else {
         return Vec::new();
@@ -266,15 +285,16 @@ fn summary(shown: &Shown, view: &View<'_>, cells: &[usize]) -> Vec<String> {
         (!told.is_empty())
             .then(|| format!("{}: added to {} ({first}): {told}", plan.subjects[subject].label, shown.of))
     };
-    let mut all: Vec<String> = (0..plan.subjects.len()).filter_map(of_subject).collect();
-    all.extend(priced.iter().flat_map(|(cell, price)| beside_work(view, *cell, price.price.value)));
+    let mut all = Answer::all("what does a path add?", (0..plan.subjects.len()).filter_map(of_subject));
+    let of_work = priced.iter().flat_map(|(cell, price)| beside_work(view, *cell, price.price.value));
+    all.extend(Answer::all("of requests that work?", of_work));
     let high = |price: &Price| price.price.interval.map(|interval| interval.high);
     let highs = priced.iter().map(|(_, price)| high(price).filter(|high| high.is_finite()));
     let most = highs.collect::<Option<Vec<f64>>>().unwrap_or_default().into_iter().fold(0.0, f64::max);
     let share =
         cells.first().map_or(0.0, |cell| plan.margin_of(shown.name, view.metric(*cell, JUDGED)).parts().1);
     if most > 0.0 && share > 0.0 {
-        all.push((shown.small)(&percent(share), most / share));
+        all.extend(Answer::all("does it matter?", [(shown.small)(&percent(share), most / share)]));
     }
     all
 }

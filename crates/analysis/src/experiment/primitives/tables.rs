@@ -8,9 +8,11 @@ use crate::text::{estimated, listed};
 use crate::units::Unit;
 use crate::verdict::View;
 use crate::verdict::price::JUDGED;
-use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen};
 
-/// How many of the most expensive pieces the sentence names.
+/// How many of the most expensive pieces a screen shows.
+const SHOWN: usize = 10;
+/// How many of them the sentence names.
 const DEAREST: usize = 4;
 
 /// The tables of each subject.
@@ -66,6 +68,15 @@ impl OnSubject<'_, '_> {
             has_any.then(|| [Item::Text(name.to_owned())].into_iter().chain(items).collect())
         };
         let rows: Vec<Vec<Item>> = pieces().chain([(JUDGED, WHOLE)]).filter_map(row).collect();
+        // The most expensive pieces, and the whole, which is the last row.
+        let time = |at: &usize| match &rows[*at][1] {
+            Item::Interval(one) => one.value,
+            _ => 0.0,
+        };
+        let mut dearest: Vec<usize> = (0..rows.len().saturating_sub(1)).collect();
+        dearest.sort_by(|one, other| time(other).total_cmp(&time(one)));
+        dearest.truncate(SHOWN);
+        dearest.extend(rows.len().checked_sub(1));
         let columns = wholes.iter().map(|(prestate, _)| Column::of_values(prestate, Unit::Seconds));
         let columns = [Column::of_texts("piece")].into_iter().chain(columns).collect();
         let title = format!("time of each piece of {}, from stamps within one launch", self.label());
@@ -78,7 +89,8 @@ impl OnSubject<'_, '_> {
         let table = ExperimentTable {
             rows,
             notes: [how].into_iter().chain(wholes.iter().filter_map(|one| self.elsewhere(*one))).collect(),
-            summary: wholes.iter().filter_map(|one| self.dearest(*one)).collect(),
+            screen: Screen::Part { columns: (0..=wholes.len()).collect(), rows: dearest },
+            answers: Answer::all("what costs most?", wholes.iter().filter_map(|one| self.dearest(*one))),
             ..ExperimentTable::new(NAME, "stamps", title, columns)
         };
         (!table.rows.is_empty()).then_some(table)

@@ -51,6 +51,7 @@ pub static SERVICE: Experiment = Experiment {
     // A service that is missing, or does not get ready, will not be there or get ready in the next round.
     recovers: false,
     event: Event::Whole,
+    parts: &["start", "beyond_start"],
     refuses: refused,
     cost: |setting, launch| cost(setting, launch, 2),
     unknown: Some(UNKNOWN),

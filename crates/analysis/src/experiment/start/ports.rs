@@ -7,7 +7,7 @@ use crate::stats::{self, Estimate, Line, Rng};
 use crate::text::{estimated, in_brackets};
 use crate::units::Unit;
 use crate::verdict::View;
-use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item};
 
 /// The random stream for resampling.
 const STREAM: u64 = 0x706f_7274_7300;
@@ -118,7 +118,7 @@ pub fn tables(view: &View<'_>) -> Vec<ExperimentTable> {
              resampling rounds; two numbers of ports are always on a line, more show whether there is one"
                 .into(),
         ],
-        summary,
+                answers: Answer::all("what does a port cost?", summary),
         ..ExperimentTable::new(START.name, "cost-of-a-port", title, head().chain(ends).collect())
     };
     vec![points, lines]

@@ -12,13 +12,16 @@ use crate::units::{Unit, counted};
 use crate::verdict::View;
 use crate::verdict::finding::Finding;
 use crate::verdict::kind::Kind;
-use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen};
 
 const NAME: &str = super::NAME;
 /// The fixed work, in words.
 const WORK: &str = "a fixed number of calls";
 /// If a cause was not resolved, shares below this are counted, not listed.
 const LISTED: f64 = 0.1;
+
+/// The columns of the answer: the call, by how much it is slower, and because of what.
+const ANSWER: [usize; 4] = [0, 1, 2, 4];
 
 /// All tables.
 pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
@@ -54,7 +57,7 @@ fn causes(view: &View<'_>) -> ExperimentTable {
     );
     }
     notes.extend(store_bypass(view, &found));
-    notes.extend(not_listed(view));
+
     let plan = &view.run.plan;
     let windows = plan.cells.iter().filter(|cell| cell.experiment == NAME).map(|cell| &cell.setting);
     let one_window = windows.clone().all(|setting| Some(setting) == windows.clone().next());
@@ -86,7 +89,15 @@ fn causes(view: &View<'_>) -> ExperimentTable {
     let title = "calls slower than the baseline, and what removes the difference".to_owned();
     ExperimentTable {
         rows: found.iter().map(row).collect(),
-        summary: summary(view, &found).into_iter().chain(waits).collect(),
+        screen: match found.is_empty() {
+            true => Screen::No,
+            false => Screen::Part { columns: ANSWER.to_vec(), rows: (0..found.len()).collect() },
+        },
+        answers: [
+            Answer::all("what is slower?", summary(view, &found).into_iter().chain(not_listed(view))),
+            Answer::all("who waits?", waits),
+        ]
+        .concat(),
         notes,
         ..ExperimentTable::new(NAME, "causes", title, columns)
     }

@@ -13,10 +13,10 @@ use crate::stats::quota::{Backlog, Health, Load};
 use crate::stats::{Alpha, Estimate};
 use crate::units::Unit;
 use crate::verdict::View;
-use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen};
 
 /// The names of the tables.
-pub const TABLES: [&str; 3] = ["quota", "work", "bursts"];
+pub const TABLES: [&str; 4] = ["limits", "quota", "work", "bursts"];
 /// Shares of throttled periods at which published rules raise an alarm; the second is that of
 /// `CPUThrottlingHigh` for Kubernetes.
 pub const PUBLISHED_ALARMS: [f64; 2] = [0.10, 0.25];
@@ -49,17 +49,28 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
         Column::of_values("system time", Unit::Seconds),
     ];
     let title_of_work = "what the quota does to the work done, and what the kernel counted".to_owned();
-    let told = cause::told_of(&rows);
+    let why = cause::told_of(&rows).into_iter();
+    let why = why.map(|one| Answer { question: "why?", text: one.sentence, is_decided: one.is_shown });
+    let of_limits = [
+        Column::of_values("work done", Unit::Share),
+        Column::of_values("half of bursts take", Unit::Seconds),
+        Column::of_values("the longest", Unit::Seconds),
+        Column::of_texts("who waits"),
+        Column::of_texts("than without"),
+    ];
+    let limits = "what each limit does".to_owned();
     let mut tables = vec![
+        ExperimentTable {
+            rows: rows.iter().map(|row| limit_of(view, &rows, row)).collect(),
+            notes: vec!["work done: of what is done without a limit; who waits: `!`, `!!`: published alarms go off".to_owned()],
+            screen: Screen::All,
+            ..ExperimentTable::new(super::NAME, TABLES[0], limits, columns(&[]).into_iter().chain(of_limits).collect())
+        },
         ExperimentTable {
             rows: rows.iter().map(items_of).collect(),
             notes: notes(&rows),
-            decided: told.iter().filter(|one| one.is_shown).map(|one| one.sentence.clone()).collect(),
-            summary: enough::told_of(view, &rows)
-                .into_iter()
-                .chain(told.into_iter().map(|one| one.sentence))
-                .collect(),
-            ..ExperimentTable::new(super::NAME, TABLES[0], title, of_quotas)
+                        answers: Answer::all("which limit is enough?", enough::told_of(view, &rows)).into_iter().chain(why).collect(),
+            ..ExperimentTable::new(super::NAME, TABLES[1], title, of_quotas)
         },
         ExperimentTable {
             rows: rows.iter().map(|row| work_of(&rows, row)).collect(),
@@ -68,7 +79,7 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
                  quota, or else with the largest quota above the load"
                     .to_owned(),
             ],
-            ..ExperimentTable::new(super::NAME, TABLES[1], title_of_work, columns(&[]).into_iter().chain(of_work).collect())
+            ..ExperimentTable::new(super::NAME, TABLES[2], title_of_work, columns(&[]).into_iter().chain(of_work).collect())
         },
     ];
     let bursts: Vec<&Row> = rows.iter().filter(|row| row.measured.demand.load != Load::Continuous).collect();
@@ -88,7 +99,7 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
         tables.push(ExperimentTable {
             rows: bursts.iter().map(|row| latencies_of(view, row)).collect(),
             notes: notes_on_bursts(&bursts),
-            ..ExperimentTable::new(super::NAME, TABLES[2], title, of_bursts)
+            ..ExperimentTable::new(super::NAME, TABLES[3], title, of_bursts)
         });
     }
     tables
@@ -96,6 +107,29 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
 
 fn shown(row: &Row) -> Item {
     Item::Text(format!("{} {} {}", row.name[0], row.name[1], quota_in_words(row.measured.quota)))
+}
+
+/// A limit in a row: the work, the bursts, who waits, and how it compares with none.
+fn limit_of(view: &View<'_>, rows: &[Row], row: &Row) -> Vec<Item> {
+    let measured = &row.measured;
+    let nothing = || Item::Nothing("–".into());
+    let share = control(rows, row).and_then(|control| measured.work_share(control));
+    let is_bursty = measured.demand.load != Load::Continuous;
+    let latency = |share| Item::value(measured.latency(share).filter(|_| is_bursty), "–");
+    let compared = against_none(view, row).map(|found| {
+        match found.difference.filter(|_| found.kind().is_difference()) {
+            Some(one) => format!("{} {}", Unit::Seconds.format(one.value.abs()), found.word()),
+            None => found.word().to_owned(),
+        }
+    });
+    vec![
+        shown(row),
+        Item::value(share, "–"),
+        latency(0.5),
+        latency(1.0),
+        Item::Text(band_in_words(measured)),
+        compared.map_or_else(nothing, Item::Text),
+    ]
 }
 
 fn items_of(row: &Row) -> Vec<Item> {

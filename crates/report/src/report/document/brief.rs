@@ -10,6 +10,7 @@ use crate::plan::Relation;
 use crate::record::ComponentFacts;
 use crate::report::head;
 use crate::report::model::{Experiment, Report};
+use crate::report::summary::Topic;
 use crate::report::text::{capital, clean, in_brackets, in_shell, listed};
 use crate::units::counted;
 
@@ -22,7 +23,7 @@ const MOST: usize = 4;
 /// Rows of the table: as many of these as leave lines for answers.
 const ROWS: [usize; 5] = [16, 12, 9, 6, 3];
 /// Lines for answers, the blank one before them, and that for the rest.
-const CLAIMS: usize = 5;
+const CLAIMS: usize = 7;
 
 pub(crate) fn brief(report: &Report, look: &Look) -> Document {
     let mut document = Document::titled(&title(report));
@@ -44,7 +45,7 @@ pub(crate) fn brief(report: &Report, look: &Look) -> Document {
     let fits = |table: &Vec<Block>| taken(table) + CLAIMS <= SCREEN;
     let table = tables.clone().find(fits).or_else(|| tables.next_back());
     document.answer.extend(table.unwrap_or_default());
-    let points = points(report);
+    let points = points(report, look);
 
     let mut brief = fitted(look, SCREEN, &points, |items, left_out| {
         let mut document = document.clone();
@@ -137,7 +138,7 @@ fn table(report: &Report, most: usize) -> Vec<Block> {
 }
 
 /// All claims by experiment, each with a rank: the higher, the sooner it is left out.
-fn points(report: &Report) -> Vec<(usize, Item)> {
+fn points(report: &Report, look: &Look) -> Vec<(usize, Item)> {
     let predicted = report.predictions.iter().map(|one| (0, asked::outcome(one, 0)));
     let has_names = report.experiments.len() > 1;
     let of = |experiment: &Experiment| {
@@ -149,7 +150,14 @@ fn points(report: &Report) -> Vec<(usize, Item)> {
     let precision = report.precision.iter().map(|one| (4, Item::of(&one.sentence)));
     let job = report.job.iter().filter_map(|job| Some((0, asked::not_shown(job, lead(report))?)));
     let all: Vec<_> = report.experiments.iter().flat_map(|one| of(one).collect::<Vec<_>>()).collect();
-    job.chain(predicted).chain(all).chain(precision).collect()
+    let mut all: Vec<(usize, Item)> = job.chain(predicted).chain(all).chain(precision).collect();
+    if look.extent == Extent::Brief {
+        // What is open takes a line: it can be opened.
+        let cut = in_a_line(look, all.iter().map(|(_, item)| item.clone()));
+        let is_open = |rank: usize| rank == Topic::Open.importance();
+        all.iter_mut().zip(cut).filter(|(own, _)| is_open(own.0)).for_each(|(own, cut)| own.1 = cut);
+    }
+    all
 }
 
 /// The claims of an experiment, the most important first.
@@ -168,16 +176,23 @@ fn answers(report: &Report, experiment: &Experiment) -> Vec<(usize, Item)> {
     let factors = experiment.factors.iter().flat_map(|one| &one.answers).map(|one| {
         format!("{}{}: {}", one.place.metric, in_brackets(experiment.values_of(&one.place.setting)), one.text)
     });
-    let summaries = experiment.experiment_tables.iter().flat_map(|table| table.summary.iter().cloned());
-    let first = described.chain(factors).chain(dearest(experiment)).chain(summaries);
+    let first = described.chain(factors).chain(dearest(experiment));
+
     let is_lead = lead(report).is_none_or(|lead| lead.name == experiment.name);
     // Where another experiment has the table, one sentence comes soon, and the others late.
     let first =
         first.enumerate().map(|(at, text)| (if is_lead { 0 } else { 1 + 2 * at.min(1) }, Item::of(text)));
     let claims = report.claims.iter().enumerate().filter(|(_, one)| one.experiment == experiment.name);
+    let mut last = "";
     let claims = claims.map(|(at, one)| {
-        let item = Item::of(&one.answer).named(&one.question);
-        (one.topic.importance(), item.marked(Tone::Faint, (at + 1).to_string()))
+        // A question with several answers is asked once.
+        let asked = if last == one.question { "" } else { &one.question };
+        last = &one.question;
+        let item = Item::of(&one.answer).named(asked);
+        let later = if one.topic == Topic::Table && !is_lead { 1 } else { 0 };
+        let item = item.marked(Tone::Faint, (at + 1).to_string());
+
+        (one.topic.importance() + later, item)
     });
     let mut all: Vec<(usize, Item)> = first.chain(claims).collect();
     all.sort_by_key(|(rank, _)| *rank);

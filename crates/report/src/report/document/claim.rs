@@ -2,6 +2,7 @@
 
 use dunnage_analysis::group::in_groups;
 
+use super::own;
 use crate::document::{Block, Cell, Column, Document, Item, Table};
 use crate::report::model::{Experiment, Report};
 use crate::report::summary::Claim;
@@ -9,6 +10,7 @@ use crate::report::text::{capital, estimated, in_percent, with_interval};
 use crate::report::words::in_words;
 use crate::stats::{Alpha, Estimate};
 use crate::units::counted;
+use crate::verdict::table::ExperimentTable;
 use crate::verdict::{About, Finding, Verdict};
 
 /// The claim with this number, from 1; with one that there is not, all of them.
@@ -19,6 +21,14 @@ pub(crate) fn opened(report: &Report, number: usize) -> Document {
     document.answer.push(Block::words(capital(&claim.answer)));
     let experiment = report.experiments.iter().find(|one| one.name == claim.experiment);
     let Some(experiment) = experiment else { return document };
+    if claim.rests_on.is_empty() {
+        let labels: Vec<String> = experiment.rows().map(|(.., row)| row.label.clone()).collect();
+        let is_its = |one: &&ExperimentTable| one.answers.iter().any(|own| own.text == claim.answer);
+        document
+            .answer
+            .extend(own::experiment_tables(experiment.experiment_tables.iter().filter(is_its), &labels));
+        return document;
+    }
     let found: Vec<&Finding> = claim.rests_on.iter().filter_map(|about| finding(experiment, about)).collect();
     document.answer.push(Block::Table(numbers(experiment, &found)));
     document.answer.push(Block::title("What would turn it round"));

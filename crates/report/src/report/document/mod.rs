@@ -163,15 +163,11 @@ fn legend(experiment: &Experiment) -> String {
     )
 }
 
-/// The summaries of its own tables, and what findings mean for a decision. Differences of pairs are in the section.
+/// What its tables and findings mean for a decision. Differences of pairs are in the section.
 fn in_words(report: &Report, experiment: &Experiment) -> Vec<String> {
     let own = report.claims.iter();
     let own = own.filter(|one| one.experiment == experiment.name && one.topic != Topic::Difference);
-    let summaries = experiment
-        .experiment_tables
-        .iter()
-        .flat_map(|experiment_table| experiment_table.summary.iter().cloned());
-    summaries.chain(own.map(Claim::text)).collect()
+    own.map(Claim::text).collect()
 }
 
 /// The most expensive pieces of each subject after each prestate, without those whose interval includes zero.

@@ -16,7 +16,7 @@ const LINE: usize = 80;
 const NOTES: usize = 1;
 
 /// The largest of values with one unit, as a multiple of the least.
-const ALIKE: f64 = 1e4;
+const ALIKE: f64 = 1e3;
 
 /// The price lists of an experiment by subject and metric, with launches and single calls apart.
 pub(super) fn prices(experiment: &Experiment) -> Vec<Table> {
@@ -105,14 +105,18 @@ fn sums(experiment: &Experiment, label: &str) -> Vec<String> {
 
 /// The tables of an experiment. A row belongs to the subject whose label one of its texts is or begins with. A table
 /// without rows shows its notes: that nothing is slower is an answer.
-pub(super) fn experiment_tables(experiment: &Experiment, labels: &[String]) -> Vec<Block> {
+pub(super) fn experiment_tables<'a>(
+    all: impl IntoIterator<Item = &'a ExperimentTable>,
+    labels: &[String],
+) -> Vec<Block> {
     let blocks = |experiment_table: &ExperimentTable| match experiment_table.rows.is_empty() {
+        true if experiment_table.notes.is_empty() => Vec::new(),
         true => {
             Block::titled(capital(&experiment_table.title), vec![Block::sentences(&experiment_table.notes)])
         }
         false => vec![Block::Table(exhibited(experiment_table, labels))],
     };
-    experiment.experiment_tables.iter().flat_map(blocks).collect()
+    all.into_iter().flat_map(blocks).collect()
 }
 
 fn exhibited(experiment_table: &ExperimentTable, labels: &[String]) -> Table {
@@ -230,6 +234,9 @@ pub(super) fn answer(experiment: &Experiment, most: usize) -> Option<Block> {
         Screen::Part { columns, rows } => (columns.clone(), rows.clone()),
         _ => ((0..own.columns.len()).collect(), (0..own.rows.len()).collect()),
     };
+    // What nothing is known of in any row is no answer.
+    let is_known = |at: &usize| rows.iter().any(|row| !matches!(own.rows[*row][*at], Shown::Nothing(_)));
+    let columns: Vec<usize> = columns.into_iter().filter(is_known).collect();
     let part = |row: &Vec<Shown>| columns.iter().map(|at| row[*at].clone()).collect::<Vec<_>>();
     let shown = ExperimentTable {
         title: String::new(),
@@ -243,7 +250,7 @@ pub(super) fn answer(experiment: &Experiment, most: usize) -> Option<Block> {
 /// The first table of an experiment without one that is meant for a screen.
 pub(super) fn short_table(experiment: &Experiment, most: usize) -> Option<Block> {
     let first = || {
-        let all = experiment_tables(experiment, &[]).into_iter();
+        let all = experiment_tables(&experiment.experiment_tables, &[]).into_iter();
         prices(experiment)
             .into_iter()
             .chain(all.filter_map(|block| match block {
@@ -284,8 +291,7 @@ mod tests {
                 .map(|text| vec![Shown::Text(text.into()), Shown::Text("none".into())])
                 .into(),
             notes: Vec::new(),
-            summary: Vec::new(),
-            decided: Vec::new(),
+            answers: Vec::new(),
             screen: Screen::No,
         };
         let table = exhibited(&experiment_table, &labels);

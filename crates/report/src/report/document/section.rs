@@ -84,7 +84,7 @@ fn section(report: &Report, experiment: &Experiment, labels: &[String], drawn: V
     blocks.push(Block::hidden(insides(&experiment.metrics), vec![Block::Facts(inside.collect())]));
     blocks.extend(own::factors(experiment));
     blocks.extend(pictures.map(Block::picture));
-    blocks.extend(own::experiment_tables(experiment, labels));
+    blocks.extend(own::experiment_tables(&experiment.experiment_tables, labels));
     blocks.extend(own::prices(experiment).into_iter().map(Block::Table));
     let too_few = experiment.too_few().filter(|_| is_told).map(|(have, need)| {
         let is = if have == 1 { "is" } else { "are" };

@@ -11,7 +11,7 @@ use crate::report::ranking::{Place, places};
 use crate::report::text::{common_scale, decimals, listed, number};
 use crate::report::words::{called, done_without, in_words};
 use crate::stats::Estimate;
-use crate::units::{Better, Scale};
+use crate::units::{Better, Scale, Unit};
 use crate::verdict::{About, Verdict};
 
 /// Columns of a bar.
@@ -24,35 +24,42 @@ const PARTS: [&str; 4] = ["kernel", "runtime", "engine", "own"];
 /// this.
 pub(super) fn table(experiment: &Experiment, most: usize) -> Option<Table> {
     let metric = experiment.metrics.first()?;
-    let is_wait = matches!(experiment.about.event, Event::Once(_)) && metric.better == Better::Less;
-    let setting = experiment.settings.first().filter(|_| is_wait)?;
+    let about = experiment.about;
+    let is_wait = matches!(about.event, Event::Once(_) | Event::Whole) && metric.better == Better::Less;
+    let setting = experiment.settings.first().filter(|_| is_wait && metric.unit == Unit::Seconds)?;
     let installed = setting.ladders.first()?;
     let equalised = setting.ladders.get(1);
     let medians = told(installed).into_iter().filter_map(median);
     let scale = common_scale(metric.unit, medians.clone());
     let largest = medians.fold(0.0, f64::max);
-    let stack = Stack { experiment, setting, places: places(experiment, 0, 0), scale, largest };
-    let mut rows: Vec<[Cell; 8]> = stack.rows(installed, equalised);
+    let of_metrics =
+        about.parts.iter().filter_map(|name| experiment.metrics.iter().position(|one| one.name == *name));
+    let of_metrics: Vec<usize> = of_metrics.collect();
+    let stack = Stack { experiment, setting, places: places(experiment, 0, 0), scale, largest, of_metrics };
+    let parts: Vec<&str> = match &stack.of_metrics[..] {
+        [] => PARTS.to_vec(),
+        all => all.iter().map(|at| called(experiment.metrics[*at].name)).collect(),
+    };
+    let mut rows: Vec<Vec<Cell>> = stack.rows(installed, equalised);
     let engines = equalised.map(|ladder| stack.rows(&only_engines(ladder), None)).unwrap_or_default();
     if !engines.is_empty() && rows.len() + engines.len() < most {
-        let mut title: [Cell; 8] = Default::default();
-        title[0] = Cell::words("without own:").tone(Tone::Faint);
-        rows.push(title);
+        let title = Cell::words("without own:").tone(Tone::Faint);
+        rows.push(
+            std::iter::once(title).chain(std::iter::repeat_n(Cell::default(), parts.len() + 3)).collect(),
+        );
         rows.extend(engines);
     }
     let whole = Column::numbers(called(metric.name));
     let bar = Column { need: Need::WithRoom, ..Column::words("") };
-    let parts = PARTS.map(Column::numbers);
+    let parts = parts.into_iter().map(Column::numbers);
     let beside = Column { kind: Cells::Following, ..Column::words("") };
     let state = [in_words(&setting.values), scale.symbol.to_owned()];
     let state = listed(state.iter().filter(|one| !one.is_empty()), ", ");
     let columns: Vec<Column> =
         [Column::words(state), whole, bar].into_iter().chain(parts).chain([beside]).collect();
     let mut table = Table { columns, ..Table::default() };
-    table.rows = rows
-        .into_iter()
-        .map(|cells| Line { subjects: vec![cells[0].text.clone()], cells: cells.into() })
-        .collect();
+    table.rows =
+        rows.into_iter().map(|cells| Line { subjects: vec![cells[0].text.clone()], cells }).collect();
     // A part that no subject has is no column.
     for at in (0..table.columns.len()).rev() {
         let is_empty = table.rows.iter().all(|row| row.cells[at].text.is_empty());
@@ -60,6 +67,9 @@ pub(super) fn table(experiment: &Experiment, most: usize) -> Option<Table> {
             table.columns.remove(at);
             table.rows.iter_mut().for_each(|row| drop(row.cells.remove(at)));
         }
+    }
+    if !stack.of_metrics.is_empty() {
+        return Some(table.note("each part is a median: they need not add up"));
     }
     let own =
         equalised.map(|ladder| listed(done_without(&ladder.shared_keys), ", ")).filter(|own| !own.is_empty());
@@ -105,10 +115,12 @@ struct Stack<'a> {
     scale: Scale,
     /// The largest median, which has the longest bar.
     largest: f64,
+    /// The metrics that are parts of the whole; none if the layers are.
+    of_metrics: Vec<usize>,
 }
 
 impl Stack<'_> {
-    fn rows(&self, ladder: &Ladder, equalised: Option<&Ladder>) -> Vec<[Cell; 8]> {
+    fn rows(&self, ladder: &Ladder, equalised: Option<&Ladder>) -> Vec<Vec<Cell>> {
         let rows = told(ladder);
         let row = |row: &&Row| {
             let whole = match row.value(0).filter(|_| !row.is_suspect(0)) {
@@ -122,9 +134,13 @@ impl Stack<'_> {
                 let part = part.map(|part| part / self.scale.divisor);
                 Cell::words(part.map_or(String::new(), |part| number(part, decimals(part))))
             };
-            let [kernel, runtime, engine, own] = self.parts(row, ladder, equalised).map(part);
+            let parts: Vec<Option<f64>> = match &self.of_metrics[..] {
+                [] => self.parts(row, ladder, equalised).to_vec(),
+                all => all.iter().map(|at| row.value(*at).map(|one| one.median.value)).collect(),
+            };
             let name = Cell::code(name_of(self.setting, ladder, row));
-            [name, whole, bar, kernel, runtime, engine, own, self.beside(row, &rows)]
+            let own = parts.into_iter().map(part);
+            [name, whole, bar].into_iter().chain(own).chain([self.beside(row, &rows)]).collect()
         };
         rows.iter().map(row).collect()
     }

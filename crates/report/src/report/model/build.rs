@@ -14,7 +14,7 @@ use crate::report::text::clean;
 use crate::report::words::{setting_values, shared_keys, without_keys};
 use crate::report::{predicted, summary};
 use crate::stats;
-use crate::verdict::table::{ExperimentTable, Item};
+use crate::verdict::table::{Answer, ExperimentTable, Item};
 use crate::verdict::{self, Analysis, FloorShare, MOST_POINTS, MOST_STEPS, MetricSummary, Shape, Suspect};
 
 impl Report {
@@ -75,9 +75,14 @@ fn cleaned(experiment_table: &ExperimentTable) -> ExperimentTable {
     ExperimentTable {
         title: clean(&experiment_table.title),
         rows: experiment_table.rows.iter().map(|row| row.iter().map(item).collect()).collect(),
-        summary: experiment_table.summary.iter().map(|sentence| clean(sentence)).collect(),
+
         notes: experiment_table.notes.iter().map(|note| clean(note)).collect(),
-        decided: experiment_table.decided.iter().map(|sentence| clean(sentence)).collect(),
+
+        answers: experiment_table
+            .answers
+            .iter()
+            .map(|one| Answer { text: clean(&one.text), ..one.clone() })
+            .collect(),
         ..experiment_table.clone()
     }
 }

@@ -34,8 +34,8 @@ pub fn meanings(run: &Recorded, analysis: &Analysis) -> Vec<Meaning> {
     let concerned = names.into_iter().filter_map(|name| Some((name, experiment::find(name)?.concern?)));
     let of = |(name, concern): (&'static str, Concern)| {
         let own = analysis.experiment_tables.iter().filter(move |table| table.experiment == name);
-        let own = own.flat_map(|table| &table.decided);
-        let own = own.map(|sentence| (clean(sentence), "this load under this limit".to_owned(), Vec::new()));
+        let own = own.flat_map(|table| &table.answers).filter(|one| one.is_decided);
+        let own = own.map(|one| (clean(&one.text), "this load under this limit".to_owned(), Vec::new()));
         let compared = One::of(run, analysis, name).and_then(|one| one.risk());
         let Concern { job, remedy } = concern;
         let meaning = move |(risk, condition, rests_on)| Meaning {

@@ -38,7 +38,7 @@ pub struct Claim {
     pub question: String,
     /// The answer, in a sentence without a full stop.
     pub answer: String,
-    /// The findings it rests on, the most important first; there is at least one.
+    /// The findings it rests on, the most important first; none where it rests on a table of the experiment.
     pub rests_on: Vec<About>,
 }
 
@@ -46,6 +46,8 @@ pub struct Claim {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Topic {
+    /// What a table of the experiment answers.
+    Table,
     /// Which of two fails more often.
     Failures,
     /// What a layer costs.
@@ -77,7 +79,7 @@ impl Topic {
     /// The place of a claim where not all can be shown; the least comes first.
     pub fn importance(self) -> usize {
         match self {
-            Topic::Failures | Topic::Choice => 0,
+            Topic::Table | Topic::Failures | Topic::Choice => 0,
             Topic::Threshold => 1,
             Topic::Setting => 2,
             Topic::Open => 3,
@@ -91,7 +93,8 @@ impl Topic {
     fn question(self) -> &'static str {
         match self {
             Topic::Failures => "which fails?",
-            Topic::Choice | Topic::Otherwise => "which one?",
+            Topic::Table | Topic::Choice => "which one?",
+            Topic::Otherwise => "is it always so?",
             Topic::Threshold => "does it matter?",
             Topic::Setting | Topic::Difference => "what does it cost?",
             Topic::Open => "not decided",
@@ -101,10 +104,25 @@ impl Topic {
     }
 }
 
-/// All claims about a run, by experiment, in the order of the plan.
+/// All claims about a run, by experiment in the order of the plan, the most important first.
 pub fn claims(run: &Recorded, analysis: &Analysis) -> Vec<Claim> {
-    let names = distinct(run.plan.comparisons.iter().map(|comparison| comparison.experiment));
-    names.into_iter().filter_map(|name| One::of(run, analysis, name)).flat_map(|one| one.all()).collect()
+    let names = distinct(run.plan.cells.iter().map(|cell| cell.experiment));
+    let of = |name: &'static str| {
+        let tables = analysis.experiment_tables.iter().filter(|table| table.experiment == name);
+        let own = tables.flat_map(|table| &table.answers).map(|one| Claim {
+            experiment: name,
+            topic: Topic::Table,
+            question: one.question.to_owned(),
+            answer: clean(&one.text),
+            rests_on: Vec::new(),
+        });
+        let compared = run.plan.comparisons.iter().any(|one| one.experiment == name);
+        let rest = One::of(run, analysis, name).filter(|_| compared).map(|one| one.all());
+        let mut all: Vec<Claim> = own.chain(rest.unwrap_or_default()).collect();
+        all.sort_by_key(|one| one.topic.importance());
+        all
+    };
+    names.into_iter().flat_map(of).collect()
 }
 
 /// A finding that supports a claim.

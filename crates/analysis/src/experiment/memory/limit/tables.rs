@@ -6,7 +6,7 @@ use crate::stats::Estimate;
 use crate::text::estimated;
 use crate::units::Unit;
 use crate::verdict::View;
-use crate::verdict::table::{Column, ExperimentTable, Item, Screen};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen};
 
 /// What a runtime wrote into its log is its message there.
 fn fell(told: &str) -> String {
@@ -68,7 +68,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
         Column::of_values("smallest", Unit::Seconds),
         Column::of_texts("with 64 KiB less"),
     ];
-    let summary: Vec<String> = cells.iter().filter_map(told).collect();
+
     let title = "with how little memory a container starts".to_owned();
     vec![ExperimentTable {
         rows: cells.iter().map(row).collect(),
@@ -80,8 +80,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
             "peak: the most that is charged without a limit, with pages that each CPU keeps unused, which a limit leaves out; then what a start takes without one, with the second and with the first"
                 .to_owned(),
         ],
-        decided: summary.clone(),
-        summary,
+                answers: Answer::decided("how little is enough?", cells.iter().filter_map(told)),
         screen: Screen::All,
         ..ExperimentTable::new(NAME, "limits", title, columns)
     }]

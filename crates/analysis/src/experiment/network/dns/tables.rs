@@ -8,7 +8,7 @@ use crate::text::{estimated, listed};
 use crate::units::Unit;
 use crate::verdict::View;
 use crate::verdict::price::JUDGED;
-use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen};
 
 /// The table, if there are names.
 pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
@@ -33,10 +33,17 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
     vec![ExperimentTable {
         rows: cells.iter().map(|cell| row(view, *cell)).collect(),
         notes: notes.map(str::to_owned).to_vec(),
-        summary: cells.iter().filter_map(|cell| sentence(view, *cell)).collect(),
+        screen: Screen::Part { columns: (0..ANSWER).collect(), rows: (0..cells.len()).collect() },
+        answers: Answer::all(
+            "what does a network add?",
+            cells.iter().filter_map(|cell| sentence(view, *cell)),
+        ),
         ..ExperimentTable::new(NAME, "names", "names by network".to_owned(), columns)
     }]
 }
+
+/// The first columns answer: subject, network, names, and what a name takes and the network adds.
+const ANSWER: usize = 5;
 
 fn row(view: &View<'_>, cell: usize) -> Vec<Item> {
     let setting = &view.cell(cell).setting;

@@ -11,7 +11,7 @@ use crate::text::{estimated, listed, percent};
 use crate::units::Unit;
 use crate::verdict::View;
 use crate::verdict::finding::{Finding, Verdict};
-use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen};
 
 /// The metrics of the first table, with their headings.
 const SPEEDS: [(&str, &str); 5] = [
@@ -21,6 +21,9 @@ const SPEEDS: [(&str, &str); 5] = [
     ("random_read", "random read"),
     ("random_write", "random write"),
 ];
+
+/// The columns of the answer: subject, place, class, and what is written and read first.
+const ANSWER: [usize; 6] = [0, 1, 3, 4, 5, 6];
 
 /// Both tables.
 pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
@@ -63,6 +66,11 @@ fn speeds(view: &View<'_>, cells: &[usize]) -> ExperimentTable {
         row.push(value(view, cell, "read_gb_again"));
         row
     };
+    let is_first = |at: &usize| {
+        let is_variant = view.plan().entry(cells[*at]).variant_of.is_some();
+        !is_variant && written(view, cells[*at]) == written(view, cells[0])
+    };
+    let first: Vec<usize> = (0..cells.len()).filter(is_first).collect();
     let columns = SPEEDS.iter().map(|(_, heading)| Column::of_values(heading, Unit::Seconds));
     let columns = heads().chain(columns).chain([Column::of_values("GB read again", Unit::Seconds)]).collect();
     ExperimentTable {
@@ -72,7 +80,8 @@ fn speeds(view: &View<'_>, cells: &[usize]) -> ExperimentTable {
                 .to_owned(),
             "only numbers of the class `durable` are a disk's; the next table says why others are not".to_owned(),
         ],
-        summary: summary(view, cells),
+        answers: answers(view, cells),
+        screen: Screen::Part { columns: ANSWER.to_vec(), rows: first },
         ..ExperimentTable::new(NAME, "speeds", "time to write and read, by place".to_owned(), columns)
     }
 }
@@ -115,13 +124,13 @@ fn durability(view: &View<'_>, cells: &[usize]) -> ExperimentTable {
 
 /// What each place adds to the host's own directory, for bytes that are comparable; what is not on the disk; and what
 /// does not matter.
-fn summary(view: &View<'_>, cells: &[usize]) -> Vec<String> {
-    let mut all = Vec::new();
+fn answers(view: &View<'_>, cells: &[usize]) -> Vec<Answer> {
+    let (mut faults, mut all) = (Vec::new(), Vec::new());
     for &cell in cells {
         if let Some((seen, mechanism)) = class_of(view, cell).fault() {
             let instead = instead(view, cell).unwrap_or_default();
             let named = view.plan().named(cell);
-            all.push(format!("{named}: {seen}: {mechanism}; these are not disk speeds{instead}"));
+            faults.push(format!("{named}: {seen}: {mechanism}; these are not disk speeds{instead}"));
         }
     }
     let is_first = |cell: &&usize| written(view, **cell) == written(view, cells[0]);
@@ -136,8 +145,12 @@ fn summary(view: &View<'_>, cells: &[usize]) -> Vec<String> {
             all.push(format!("`{metric}` is the same as on the host in {}", names(same)));
         }
     }
-    all.extend(elsewhere(view, cells));
-    all
+    [
+        Answer::all("is it on the disk?", faults),
+        Answer::all("slower than the host?", all),
+        Answer::all("is it comparable?", elsewhere(view, cells)),
+    ]
+    .concat()
 }
 
 /// What the same place takes for a variant of its subject that is on the disk.

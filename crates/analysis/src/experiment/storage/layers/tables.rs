@@ -13,7 +13,7 @@ use crate::text::{estimated, listed};
 use crate::units::Unit;
 use crate::verdict::View;
 use crate::verdict::kind::Kind;
-use crate::verdict::table::{Column, ExperimentTable, Item, Screen};
+use crate::verdict::table::{self, Column, ExperimentTable, Item, Screen};
 
 /// The random stream for resampling.
 const STREAM: u64 = 0x6c61_7965_7273;
@@ -198,14 +198,16 @@ fn asked(view: &View<'_>, answers: &[Answer], copies: &[Copies<'_>]) -> Experime
         std::iter::once(Item::Text(question.short.to_owned())).chain(own).collect()
     };
     let labels = subjects.iter().map(|subject| Column::of_texts(&view.plan().subjects[*subject].label));
-    let summary: Vec<String> = copied_in_words(copies).into_iter().chain(by_verdict(view, answers)).collect();
+    let told = [
+        table::Answer::decided("what does a change copy?", copied_in_words(copies)),
+        table::Answer::decided("do layers matter?", by_verdict(view, answers)),
+    ];
     ExperimentTable {
         rows: questions.iter().map(row).collect(),
         notes: vec![
             "slower: by how much; change: a byte of a file of the image, for the first time".to_owned(),
         ],
-        decided: summary.clone(),
-        summary,
+        answers: told.concat(),
         screen: Screen::Part { columns: highest(view, &subjects), rows: (0..questions.len()).collect() },
         ..ExperimentTable::new(
             NAME,

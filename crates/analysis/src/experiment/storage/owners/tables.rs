@@ -6,7 +6,7 @@ use crate::stats::{Decision, Estimate, decide};
 use crate::text::estimated;
 use crate::units::Unit;
 use crate::verdict::View;
-use crate::verdict::table::{Column, ExperimentTable, Item, Screen};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen};
 
 /// The metrics of the table, with their headings and units.
 const VALUES: [(&str, &str, Unit); 5] = [
@@ -38,8 +38,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
              owners are mapped when they are read"
                 .to_owned(),
         ],
-        summary: told.clone(),
-        decided: told,
+                answers: Answer::decided("what does the first cost?", told),
         screen: Screen::All,
         ..ExperimentTable::new(NAME, "owners", "the first container on an image, and later ones".to_owned(), columns)
     }]
