@@ -230,57 +230,62 @@ pub enum Listed {
     Plans,
 }
 
+/// The heading of what few runs need.
+const MORE: &str = "Less often";
+/// The heading of what runs a user's program.
+const OWN: &str = "Your own program";
+
 /// The cells of a run.
 #[derive(Debug, Args, Default)]
 pub struct Selection {
     /// Experiments to run, or `all` [default: start primitives].
     #[arg(value_name = "EXPERIMENT")]
     pub experiments: Vec<String>,
-    /// Plan file to read (docs/plan-file.md), or the name of a plan from `list plans`. Options given here override it.
-    #[arg(long, value_name = "FILE")]
-    pub plan: Option<String>,
     /// Subject to measure, `[LABEL=]NAME[+RUNTIME][:key=value,…]`; repeatable [default: all that work here].
     #[arg(short = 's', long = "subject", value_name = "SUBJECT")]
     pub subjects: Vec<String>,
-    /// Number of rounds [default: as many as fit in five minutes].
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count)]
-    pub rounds: Option<u32>,
-    /// Measure differences from the baseline to within P % of the longer median. A pilot finds the number of rounds; the run may stop earlier.
-    #[arg(long, value_name = "P%", allow_negative_numbers = true)]
-    pub precision: Option<String>,
     /// Finish in about a minute, or one for each named experiment: fewer subjects and settings, but enough rounds for
     /// verdicts.
     #[arg(long)]
     pub quick: bool,
+    /// Number of rounds [default: as many as fit in five minutes].
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count)]
+    pub rounds: Option<u32>,
     /// Measure only this value of an experiment's setting; repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Options of the experiment `command`.
     #[command(flatten)]
     pub command: CommandOptions,
+    /// Plan file to read (docs/plan-file.md), or the name of a plan from `list plans`. Options given here override it.
+    #[arg(help_heading = MORE, long, value_name = "FILE")]
+    pub plan: Option<String>,
+    /// Measure differences from the baseline to within P % of the longer median. A pilot finds the number of rounds; the run may stop earlier.
+    #[arg(help_heading = MORE, long, value_name = "P%", allow_negative_numbers = true)]
+    pub precision: Option<String>,
     /// Do not let experiments vary the subjects' keys, as `syscall` does with `seccomp`.
-    #[arg(long)]
+    #[arg(help_heading = MORE, long)]
     pub no_vary: bool,
     /// Let `density` also leave one thing out of engines at a time, such as the network or the log, to tell why bursts of starts
     /// are slow.
-    #[arg(long, conflicts_with = "no_vary")]
+    #[arg(help_heading = MORE, long, conflicts_with = "no_vary")]
     pub why: bool,
     /// Let `start`, `command` and `service` also measure `cache=cold`, which empties the page cache of the whole machine before each
     /// such launch and slows down everything else on it. Needs root.
-    #[arg(long)]
+    #[arg(help_heading = MORE, long)]
     pub drop_caches: bool,
     /// What you expect, such as `start.returned: bare < floor < docker`: `<` less, `=` no difference that matters, `>` more.
     /// It is fixed before the run and checked in every report. `METRIC[key=value]: …` is about one setting only; repeatable.
-    #[arg(long = "predict", value_name = "PREDICTION")]
+    #[arg(help_heading = MORE, long = "predict", value_name = "PREDICTION")]
     pub predictions: Vec<String>,
     /// Seed for the order of measurements [default: random].
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole::<u64>(text, 0..=u64::MAX.into()))]
+    #[arg(help_heading = MORE, long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole::<u64>(text, 0..=u64::MAX.into()))]
     pub seed: Option<u64>,
     /// Time after which a launch counts as hung, in seconds or with a unit [default: 60].
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(help_heading = MORE, long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<u32>,
     /// Label to keep with the run and show in reports; repeatable.
-    #[arg(long = "tag", value_name = "KEY=VALUE")]
+    #[arg(help_heading = MORE, long = "tag", value_name = "KEY=VALUE")]
     pub tags: Vec<String>,
 }
 
@@ -289,33 +294,33 @@ pub struct Selection {
 pub struct CommandOptions {
     /// Command for the experiment `command`. It is split into words as a shell would, `#` starting a comment, but no shell
     /// runs it.
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(help_heading = OWN, long, value_name = "COMMAND")]
     pub cmd: Option<String>,
     /// Run the command with the image's `/bin/sh -c`.
-    #[arg(long)]
+    #[arg(help_heading = OWN, long)]
     pub shell: bool,
     /// Start a container for the command, or enter a running one; repeatable to measure both [default: run].
-    #[arg(long, value_name = "run|exec")]
+    #[arg(help_heading = OWN, long, value_name = "run|exec")]
     pub mode: Vec<String>,
     /// Bind-mount a host path into the container, both paths absolute; repeatable.
-    #[arg(long, value_name = "HOST:INSIDE[:ro]")]
+    #[arg(help_heading = OWN, long, value_name = "HOST:INSIDE[:ro]")]
     pub mount: Vec<String>,
     /// Working directory of the command, inside the container.
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = OWN, long, value_name = "DIR")]
     pub workdir: Option<String>,
     /// Environment variable for the command, whose value no result shows; `NAME` alone takes the value from dunnage's
     /// environment, where other users cannot read it in the list of processes; repeatable.
-    #[arg(long, value_name = "NAME[=VALUE]")]
+    #[arg(help_heading = OWN, long, value_name = "NAME[=VALUE]")]
     pub env: Vec<String>,
     /// Measure until the command, a service, is ready, then stop it: `log REGEX` waits for a matching line of output,
     /// `port N` for an open port inside, `exit` for the command's end [default: exit].
-    #[arg(long, value_name = "WHEN")]
+    #[arg(help_heading = OWN, long, value_name = "WHEN")]
     pub ready: Option<String>,
     /// The port where the command, a web service, answers inside: for `http`, `memory`, `memory-limit` and `density`.
-    #[arg(long, value_name = "N")]
+    #[arg(help_heading = OWN, long, value_name = "N")]
     pub port: Option<u16>,
     /// Run the command with each value in place of `{NAME}`; repeatable for all combinations.
-    #[arg(long, value_name = "NAME=V1,V2,…")]
+    #[arg(help_heading = OWN, long, value_name = "NAME=V1,V2,…")]
     pub sweep: Vec<String>,
 }
 
@@ -339,12 +344,12 @@ pub struct Run {
     /// The cells.
     #[command(flatten)]
     pub selection: Selection,
-    /// What to print.
-    #[command(flatten)]
-    pub outcome: Outcome,
     /// Run directory to create [default: named after the date].
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// What to print.
+    #[command(flatten)]
+    pub outcome: Outcome,
 }
 
 /// How much to print on a terminal.
@@ -365,10 +370,10 @@ impl From<Extent> for document::Extent {
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct Outcome {
     /// Print events for other programs instead of progress and a report.
-    #[arg(long, value_enum)]
+    #[arg(help_heading = MORE, long, value_enum)]
     pub events: Option<Events>,
     /// Do not write `report.html` into the run directory.
-    #[arg(long)]
+    #[arg(help_heading = MORE, long)]
     pub no_html: bool,
     /// How much to print.
     #[command(flatten)]

@@ -53,7 +53,7 @@ fn it_names_what_changed_and_asks_the_network_for_nothing() {
         "One run on each side",
         "start: from old to new",
         "No recorded differences",
-        "How long does a start take",
+        "How long does a command take",
     ] {
         assert!(told.contains(part), "no {part:?}");
     }

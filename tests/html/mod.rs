@@ -109,7 +109,7 @@ fn a_page_holds_every_part_of_the_report() {
     let page = page(&small());
     for part in [
         "What containers cost on workbench",
-        "How long does a start take",
+        "How long does a command take",
         "Suspect: do not believe these numbers",
         "unknown or invalid runtime name: crun",
         "What the timed interval includes",

@@ -78,13 +78,14 @@ fn cause_of(analysis: &Analysis, call: &str) -> Option<(String, Option<f64>, Str
         Item::Text(text) => text.clone(),
         other => panic!("{other:?}"),
     };
-    let row = causes(analysis).rows.iter().find(|row| text(&row[0]) == format!("docker {call}"))?;
-    let share = match &row[5] {
+    let is_it = |row: &&Vec<Item>| [text(&row[0]), text(&row[1])] == ["docker", call];
+    let row = causes(analysis).rows.iter().find(is_it)?;
+    let share = match &row[6] {
         Item::Interval(share) => Some(share.value),
         Item::Nothing(_) => None,
         other => panic!("{other:?}"),
     };
-    Some((text(&row[4]), share, text(&row[6])))
+    Some((text(&row[5]), share, text(&row[7])))
 }
 
 fn asked(spec: &Spec, key: &str) -> bool {
@@ -127,7 +128,7 @@ fn a_slower_call_is_told_as_a_share_and_a_second_too() {
     let slower = |spec: &Spec, call: &str| if call == "stat" { in_a_container(spec, BARE) } else { 0.0 };
     let analysis = analyse(&planted(&["bare", "docker"], slower, NOISE));
     let row = &causes(&analysis).rows[0];
-    let [Item::Value(share), Item::Value(rate)] = &row[2..4] else { panic!("{row:?}") };
+    let [Item::Value(share), Item::Value(rate)] = &row[3..5] else { panic!("{row:?}") };
     assert!((0.8..=1.0).contains(share), "{share}");
     assert!((*rate * 2.0 * BARE - 1.0).abs() < 0.2, "{rate}");
 }

@@ -163,7 +163,7 @@ impl Laid {
         };
         // What the rows are is said in one line, if it is no longer than a label.
         let head = if index == 0 && width(&name) <= LABEL { width(&name) } else { word(&name) };
-        let (width, least) = (widest.max(head), least.max(head));
+        let (width, least) = (widest.max(head), least.max(word(&name)));
         Laid { index: Some(index), kind, need, head: name, cells, width, least }
     }
 

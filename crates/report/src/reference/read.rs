@@ -12,7 +12,7 @@ use super::{Caution, Number, Source, Standing, Suspect};
 pub const SOURCES: &str = include_str!("../../../../data/reference/sources.toml");
 /// The numbers.
 pub const NUMBERS: &str = include_str!("../../../../data/reference/published.csv");
-/// The suspects among them, written by the tests, which contain the rules.
+/// The suspects among them: the numbers never change, and neither does what the rules find.
 pub const SUSPECTS: &str = include_str!("../../../../data/reference/suspects.toml");
 /// How to use them, and their terms.
 pub const PROVENANCE: &str = include_str!("../../../../data/reference/README.md");
@@ -45,6 +45,9 @@ pub fn sources(sources: &str, numbers: &str, suspects: &str) -> Result<Vec<Sourc
         Source { name, cautions, suspects, ..source }
     };
     let mut all: Vec<Source> = file.into_iter().map(of).collect();
+    if let Some(unknown) = suspects.keys().next() {
+        bail!("suspects have an unknown source: `{unknown}`");
+    }
     let mut reader = csv::Reader::from_reader(numbers.as_bytes());
     for (index, row) in reader.deserialize().enumerate() {
         let row: NumberRow = row.with_context(|| format!("row {} of the numbers", index + 1))?;
@@ -126,6 +129,21 @@ mod tests {
         assert_eq!(of("a (part): wrong"), (owned(&["a"]), "(part): wrong".into(), Standing::Shown));
         assert_eq!(of("c: wrong"), (owned(&[]), "c: wrong".into(), Standing::Shown));
         assert_eq!(of("all: wrong"), (owned(&[]), "wrong".into(), Standing::Shown));
+    }
+
+    #[test]
+    fn every_suspect_is_about_an_experiment_of_its_source_and_by_a_documented_rule() {
+        let documented = include_str!("../../../../docs/reference-json.md");
+        let all = sources(SOURCES, NUMBERS, SUSPECTS).unwrap();
+        let found: Vec<(&Source, &Suspect)> =
+            all.iter().flat_map(|source| source.suspects.iter().map(move |one| (source, one))).collect();
+        assert_eq!(found.len(), 40);
+        for (source, one) in found {
+            assert!(source.numbers.iter().any(|number| number.experiment == one.experiment), "{one:?}");
+            assert!(documented.contains(&format!("| `{}` |", one.rule)), "{one:?}");
+            assert!(!one.evidence.is_empty() && !one.mechanism.is_empty(), "{one:?}");
+        }
+        assert!(sources(SOURCES, NUMBERS, "none = []").is_err());
     }
 
     #[test]

@@ -64,6 +64,9 @@ const ENOUGH: usize = 10;
 /// A share of what a container costs below which nothing is missing from the balance.
 const CLOSED: f64 = 0.05;
 
+/// The first columns answer: what one more costs, and who pays.
+const ANSWER: usize = 7;
+
 /// The tables.
 pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
     let is_shown = |cell: &usize| view.plan().entry(*cell).twin_of.is_none();
@@ -110,7 +113,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
             .chain(few)
             .collect(),
                         answers: [Answer::decided("who needs more?", differences), Answer::decided("what is missing?", missing)].concat(),
-            screen: Screen::All,
+                        screen: Screen::Part { columns: (0..ANSWER).collect(), rows: (0..cells.len()).collect() },
             ..table("payers", "what one more container costs in memory, and who pays", &PAYERS, None)
         },
         ExperimentTable {

@@ -20,8 +20,8 @@ const WORK: &str = "a fixed number of calls";
 /// If a cause was not resolved, shares below this are counted, not listed.
 const LISTED: f64 = 0.1;
 
-/// The columns of the answer: the call, by how much it is slower, and because of what.
-const ANSWER: [usize; 4] = [0, 1, 2, 4];
+/// The columns of the answer: subject and call, by how much it is slower, and because of what.
+const ANSWER: [usize; 5] = [0, 1, 2, 3, 5];
 
 /// All tables.
 pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
@@ -65,10 +65,13 @@ fn causes(view: &View<'_>) -> ExperimentTable {
         let finding = &view.findings[cause.finding];
         let cell = &plan.cells[finding.cell];
         let label = &plan.subjects[cell.subject].label;
-        let subject = if one_window { label.clone() } else { format!("{label}, {}", cell.setting) };
+        let call = plan.metrics(cell)[finding.metric].name;
+        let call = if one_window { call.to_owned() } else { format!("{call}, {}", cell.setting) };
+
         let (named, share) = named(cause);
         vec![
-            Item::Text(format!("{subject} {}", plan.metrics(cell)[finding.metric].name)),
+            Item::Text(label.clone()),
+            Item::Text(call),
             finding.difference.map_or_else(|| Item::Nothing("no numbers".into()), Item::Interval),
             Item::value(of_baseline(view, finding), "no numbers"),
             Item::value(rate(view, finding), "no numbers"),
@@ -78,7 +81,8 @@ fn causes(view: &View<'_>) -> ExperimentTable {
         ]
     };
     let columns = vec![
-        Column::of_texts("subject, call"),
+        Column::of_texts("subject"),
+        Column::of_texts("call"),
         Column::of_values("difference", Unit::Seconds),
         Column::of_values("of the baseline", Unit::Share),
         Column::of_values("per second", Unit::PerSecond),

@@ -29,7 +29,7 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     }
     let columns = |values: &[(&str, Unit)]| -> Vec<Column> {
         let values = values.iter().map(|(name, unit)| Column::of_values(name, *unit));
-        [Column::of_texts("subject, load, quota")].into_iter().chain(values).collect()
+        ["subject", "load and limit"].map(Column::of_texts).into_iter().chain(values).collect()
     };
     let mut of_quotas = columns(&[
         ("mean usage", Unit::Share),
@@ -105,8 +105,9 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     tables
 }
 
-fn shown(row: &Row) -> Item {
-    Item::Text(format!("{} {} {}", row.name[0], row.name[1], quota_in_words(row.measured.quota)))
+fn shown(row: &Row) -> [Item; 2] {
+    let load = format!("{} {}", row.name[1], quota_in_words(row.measured.quota));
+    [row.name[0].clone(), load].map(Item::Text)
 }
 
 /// A limit in a row: the work, the bursts, who waits, and how it compares with none.
@@ -122,21 +123,20 @@ fn limit_of(view: &View<'_>, rows: &[Row], row: &Row) -> Vec<Item> {
             None => found.word().to_owned(),
         }
     });
-    vec![
-        shown(row),
+    let values = vec![
         Item::value(share, "–"),
         latency(0.5),
         latency(1.0),
         Item::Text(band_in_words(measured)),
         compared.map_or_else(nothing, Item::Text),
-    ]
+    ];
+    shown(row).into_iter().chain(values).collect()
 }
 
 fn items_of(row: &Row) -> Vec<Item> {
     let measured = &row.measured;
     let has_model = measured.quota.is_some() && !measured.demand.is_at(measured.quota);
-    vec![
-        shown(row),
+    let values = vec![
         Item::Value(measured.usage_share().unwrap_or(measured.own_share())),
         Item::Value(measured.ideal_share()),
         Item::value(measured.throttled_share(), if measured.quota.is_some() { "none counted" } else { "-" }),
@@ -144,7 +144,8 @@ fn items_of(row: &Row) -> Vec<Item> {
         Item::value(measured.throttled_per_period(), if measured.quota.is_some() { "none" } else { "-" }),
         Item::value(measured.ideal_per_period(), if has_model { "none" } else { "-" }),
         Item::Text(band_in_words(measured)),
-    ]
+    ];
+    shown(row).into_iter().chain(values).collect()
 }
 
 fn work_of(rows: &[Row], row: &Row) -> Vec<Item> {
@@ -152,14 +153,14 @@ fn work_of(rows: &[Row], row: &Row) -> Vec<Item> {
     let share = control(rows, row).and_then(|control| measured.work_share(control));
     let seconds = |nanos: u64| nanos as f64 / 1e9;
     let counted = measured.throttling.map(|[periods, throttled, _]| format!("{throttled} of {periods}"));
-    vec![
-        shown(row),
+    let values = vec![
         Item::value((measured.turns > 0).then(|| measured.work_rate()), "not counted"),
         Item::value(share, "no control"),
         counted.map_or_else(|| Item::Nothing("-".into()), Item::Text),
         Item::value(measured.throttling.map(|[.., time]| seconds(time)), "-"),
         Item::Value(seconds(measured.own[1])),
-    ]
+    ];
+    shown(row).into_iter().chain(values).collect()
 }
 
 fn latencies_of(view: &View<'_>, row: &Row) -> Vec<Item> {
@@ -169,8 +170,7 @@ fn latencies_of(view: &View<'_>, row: &Row) -> Vec<Item> {
     let median = seconds(&measured.bursts()).map(|all| Estimate::of_median(&all, Alpha::FIVE_PERCENT));
     let at_the_edge = measured.ideal.backlog == Backlog::AtTheEdge || measured.demand.is_at(measured.quota);
     let edge = if at_the_edge { "at the edge" } else { "-" };
-    vec![
-        shown(row),
+    let values = vec![
         median.map_or_else(nothing, Item::Interval),
         Item::value(measured.ideal_latency(0.5), edge),
         Item::value(measured.tail(), "-"),
@@ -180,7 +180,8 @@ fn latencies_of(view: &View<'_>, row: &Row) -> Vec<Item> {
         Item::Value(measured.waiting as f64),
         compared.and_then(|found| found.difference).map_or_else(nothing, Item::Interval),
         compared.map_or_else(nothing, |found| Item::Text(found.word().to_owned())),
-    ]
+    ];
+    shown(row).into_iter().chain(values).collect()
 }
 
 /// What the share of throttled periods means for latency, and how many published alarms it raises; neither

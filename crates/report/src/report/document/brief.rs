@@ -62,10 +62,15 @@ pub(crate) fn brief(report: &Report, look: &Look) -> Document {
 
 /// The question that is answered, or which ones are.
 fn title(report: &Report) -> String {
-    match &report.experiments[..] {
-        [one] => capital(one.question),
-        many if many.len() > NAMED => counted(many.len(), "experiment"),
-        many => listed(many.iter().map(|one| one.name), ", "),
+    let lead = lead(report).filter(|_| report.experiments.len() <= NAMED);
+    match (lead, &report.experiments[..]) {
+        (_, [one]) => capital(one.question),
+        (Some(lead), all) => {
+            let others = all.iter().map(|one| one.name).filter(|name| *name != lead.name);
+            format!("{} (also: {})", capital(lead.question), listed(others, ", "))
+        }
+        (_, many) if many.len() > NAMED => counted(many.len(), "experiment"),
+        (_, many) => listed(many.iter().map(|one| one.name), ", "),
     }
 }
 
@@ -142,7 +147,8 @@ fn points(report: &Report, look: &Look) -> Vec<(usize, Item)> {
     let predicted = report.predictions.iter().map(|one| (0, asked::outcome(one, 0)));
     let has_names = report.experiments.len() > 1;
     let of = |experiment: &Experiment| {
-        let name = Some(experiment.name.to_owned()).filter(|_| has_names);
+        let is_lead = lead(report).is_some_and(|lead| lead.name == experiment.name);
+        let name = Some(experiment.name.to_owned()).filter(|_| has_names && !is_lead);
         answers(report, experiment)
             .into_iter()
             .map(move |(rank, item)| (rank, Item { subject: name.clone(), ..item }))

@@ -103,7 +103,7 @@ fn sums(experiment: &Experiment, label: &str) -> Vec<String> {
     experiment.sums.iter().filter(|sum| sum.label == label).map(one).collect()
 }
 
-/// The tables of an experiment. A row belongs to the subject whose label one of its texts is or begins with. A table
+/// The tables of an experiment. A row belongs to the subjects whose labels are among its texts. A table
 /// without rows shows its notes: that nothing is slower is an answer.
 pub(super) fn experiment_tables<'a>(
     all: impl IntoIterator<Item = &'a ExperimentTable>,
@@ -158,14 +158,8 @@ fn exhibited(experiment_table: &ExperimentTable, labels: &[String]) -> Table {
     let mut table = Table::of(&experiment_table.title, heads.collect());
 
     for (at, row) in experiment_table.rows.iter().enumerate() {
-        let of_subject = row.iter().enumerate().filter_map(|(index, item)| match item {
+        let of_subject = row.iter().filter_map(|item| match item {
             Shown::Text(text) if labels.contains(text) => Some(text.as_str()),
-            Shown::Text(text) if index == 0 => {
-                let begun = labels.iter().filter(|label| {
-                    text.strip_prefix(label.as_str()).is_some_and(|rest| rest.starts_with(' '))
-                });
-                begun.max_by_key(|label| label.len()).map(String::as_str)
-            }
             _ => None,
         });
         let cells = row.iter().enumerate().map(|(index, item)| match (&mut measured[index], item) {
@@ -271,31 +265,5 @@ pub(super) fn cut(mut table: Table, most: usize) -> Table {
     match rows.saturating_sub(most) {
         0 => table,
         more => table.note(format!("and {} in `--full`", counted(more, "more row"))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::verdict::table::Column;
-
-    #[test]
-    fn a_row_belongs_to_the_subject_that_its_first_text_begins_with() {
-        let labels = ["docker", "docker+crun", "floor"].map(str::to_owned);
-        let experiment_table = ExperimentTable {
-            experiment: "throttle",
-            name: "quota",
-            title: "what a quota does".into(),
-            columns: ["subject, load", "who waits"].map(Column::of_texts).into(),
-            rows: ["docker bursts", "docker+crun bursts", "dockers", "floor"]
-                .map(|text| vec![Shown::Text(text.into()), Shown::Text("none".into())])
-                .into(),
-            notes: Vec::new(),
-            answers: Vec::new(),
-            screen: Screen::No,
-        };
-        let table = exhibited(&experiment_table, &labels);
-        let subjects: Vec<_> = table.rows.iter().map(|row| row.subjects.join(" ")).collect();
-        assert_eq!(subjects, ["docker", "docker+crun", "", "floor"]);
     }
 }

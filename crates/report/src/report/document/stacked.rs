@@ -166,7 +166,8 @@ impl Stack<'_> {
             "engine" => {
                 let runtime = of(&|one| one.layer == "runtime" && Some(&one.label) == row.runtime.as_ref());
                 let name = name_of(self.setting, ladder, row);
-                let alike = equalised.and_then(|other| {
+                // What has less of its own than the equalised ones has no part for it.
+                let alike = equalised.filter(|_| row.lacks.is_empty()).and_then(|other| {
                     let is_it =
                         |one: &&Row| one.layer == "engine" && name_of(self.setting, other, one) == name;
                     told(other).into_iter().find(is_it).and_then(median)
@@ -204,7 +205,7 @@ impl Stack<'_> {
         };
         if best.label == row.label {
             let is_first = others.iter().all(|other| is_behind(other, row));
-            return if is_first { Cell::words("fastest").tone(Tone::Strong) } else { Cell::default() };
+            return if is_first { Cell::words("fastest").tone(Tone::Strong) } else { self.open(row, others) };
         }
         match self.between(row, best) {
             Some((_, Some(by))) => {
@@ -215,6 +216,17 @@ impl Stack<'_> {
             Some((Verdict::Undecided { .. }, None)) => Cell::words("not decided").tone(Tone::Open),
             _ if is_behind(row, best) => Cell::words("slower").tone(Tone::Worse),
             _ => Cell::default(),
+        }
+    }
+
+    /// What is said of the quickest one if others may be as quick.
+    fn open(&self, row: &Row, others: &[&Row]) -> Cell {
+        let verdicts = others.iter().filter_map(|other| self.between(other, row));
+        let open = verdicts.filter(|(_, by)| by.is_none()).map(|(verdict, _)| verdict).collect::<Vec<_>>();
+        match open.iter().all(|verdict| *verdict == Verdict::Same) {
+            true if open.is_empty() => Cell::default(),
+            true => Cell::words("as fast").tone(Tone::Same),
+            false => Cell::words("not decided").tone(Tone::Open),
         }
     }
 

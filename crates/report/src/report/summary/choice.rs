@@ -10,13 +10,13 @@ use super::{Claim, Decided, Finding, One, Topic, findings, is_hidden, is_open, t
 use crate::distinct;
 use crate::experiment::Setting;
 use crate::plan::{Ladder, Layer};
-use crate::report::text::{in_brackets, joined, with_interval};
+use crate::report::text::{in_brackets, joined, width, with_interval};
 use crate::report::words::{shared_keys, without};
 use crate::units::{Better, Unit};
 use crate::verdict::Verdict;
 
-/// Subjects that a question names.
-const ASKED: usize = 3;
+/// Columns of subjects that a question names.
+const ASKED: usize = 20;
 
 /// The outcome of a choice, with the settings that share it.
 struct Choice<'a> {
@@ -60,7 +60,7 @@ impl<'a> One<'a> {
         let names = self.names(layer, ladder, &all);
         let question = match (ladder, &names[..]) {
             (Ladder::Equalised, _) => format!("{}?", self.without(layer)),
-            (_, few) if few.len() <= ASKED => format!("{}?", joined(few, "or")),
+            (_, few) if width(&joined(few, "or")) <= ASKED => format!("{}?", joined(few, "or")),
             _ => format!("which {}?", layer.name()),
         };
         let claim = self.claim(Topic::Choice, answers.join("; "), rests_on.concat());
