@@ -51,7 +51,7 @@ pub(super) fn run(directory: &Path, format: &str, to: Output<'_>, extras: Extras
     let (runs, output) = ([directory.to_owned()], to.file);
     let to = Output { runs: &runs, ..to };
     match own.map(|own| &own.rendering) {
-        None => show(&built(&recorded, extras), format, directory, to)?,
+        None => show(&built(&recorded, extras)?, format, directory, to)?,
         Some(Rendering::Rows { header, lines }) => to.write(|out| {
             out.write_all(header(&recorded).as_bytes())?;
             let mut text = String::new();
@@ -62,7 +62,7 @@ pub(super) fn run(directory: &Path, format: &str, to: Output<'_>, extras: Extras
             })
         })?,
         Some(Rendering::Text(render)) => {
-            let text = render(&built(&recorded, extras));
+            let text = render(&built(&recorded, extras)?);
             to.write(|out| Ok(out.write_all(text.as_bytes())?))?;
         }
         Some(Rendering::Files(render)) => {
@@ -71,7 +71,7 @@ pub(super) fn run(directory: &Path, format: &str, to: Output<'_>, extras: Extras
                     "`{format}` writes several files\n\nhint: name a directory for them, such as `-o {format}`"
                 )));
             };
-            let files = render(&built(&recorded, extras))?;
+            let files = render(&built(&recorded, extras)?)?;
             if files.is_empty() {
                 let (run, path) = (in_shell([directory.to_string_lossy()]), path.display());
                 return Err(nothing(format!(
@@ -90,7 +90,7 @@ const PAGE: &str = "report.html";
 /// Writes the page next to the samples and shows the answer, unless another program reads the events. Returns the message about
 /// the page, to be printed last; a page that cannot be written must not lose the rest.
 pub(super) fn after_a_run(recorded: &Recorded, directory: &Path, outcome: Outcome) -> Result<Option<String>> {
-    let report = built(recorded, Extras::default());
+    let report = built(recorded, Extras::default())?;
     let page = directory.join(PAGE);
     let write = || show(&report, "html", directory, Output { file: Some(&page), ..Output::default() });
     let told = (!outcome.no_html).then(|| match write() {
@@ -164,14 +164,22 @@ fn write_files(run: &Path, directory: &Path, files: &[File]) -> Result<()> {
 }
 
 /// The report, with the extras.
-fn built(recorded: &Recorded, extras: Extras<'_>) -> Report {
+fn built(recorded: &Recorded, extras: Extras<'_>) -> Result<Report> {
     let mut report = Report::of(recorded, &verdict::analyse(recorded));
     if extras.references {
         report.references = beside::beside(reference::sources(), &report);
     }
+    if let Some(asked) = extras.question
+        && asked > report.claims.len()
+    {
+        return Err(usage(format!(
+            "this run has {}; `--question 0` lists them",
+            counted(report.claims.len(), "answer")
+        )));
+    }
     report.opened = extras.question;
-    match extras.job {
+    Ok(match extras.job {
         Some(length) => report.with_job(length),
         None => report,
-    }
+    })
 }

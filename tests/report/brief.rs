@@ -54,10 +54,10 @@ fn eleven_subjects_after_both_prestates_and_on_both_grounds_fit_a_screen() {
     let told = flowing(&text);
     for words in [
         "How long does a command take in a new container? 20 rounds, 252 s",
-        "after a pause, ms until it returns kernel runtime engine own",
+        "after a pause, ms until it returns kernel runtime engine own compared",
         "crun, runc or youki? crun, by 10.",
         "which engine? podman, by ",
-        "does it matter? less than 3.0 % of a job longer than ",
+        "does it matter? less than 3.0 % of a job: with a runtime above ",
     ] {
         assert!(told.contains(words), "`{words}`:\n{text}");
     }

@@ -251,7 +251,11 @@ fn table(page: &mut Page, table: &Table) {
         page.heading(&table.title);
     }
     let mut columns: Vec<Laid> = (0..table.columns.len()).map(|index| Laid::of(index, table)).collect();
-    follow(&mut columns);
+    if taken(&columns, |one| one.width) > page.width {
+        follow(&mut columns);
+    } else if let Some(last) = columns.last_mut().filter(|last| last.kind == Cells::Following) {
+        last.kind = Cells::Words;
+    }
     // A drawing is worth more than optional columns.
     let drawing = if table.drawn.is_some() { DRAWING.0 + GAP } else { 0 };
     let wide = taken(&columns, |one| one.width) + drawing;

@@ -278,6 +278,8 @@ pub(super) fn without(shared: &str) -> String {
 pub(super) fn called(metric: &str) -> &str {
     match metric {
         "returned" => "until it returns",
+        "first_instruction" => "until its program runs",
+        "gone" => "until nothing is left",
         "ready" => "until it is ready",
         "verbs" => "all",
         "beyond_start" => "the rest",

@@ -244,7 +244,8 @@ fn starts(subjects: &[Of<'_>]) -> ExperimentTable {
                     .map(|(name, _)| value(name)),
             );
             row.push(value("last"));
-            row.push(own.of_series("slope").map_or(Item::Nothing("not known".to_owned()), Item::Interval));
+            let slope = own.of_series("slope").filter(|one| one.interval.is_some());
+            row.push(slope.map_or(Item::Nothing("not known".to_owned()), Item::Interval));
             row.push(Item::Text(own.shape_in_words()));
         }
         row.extend(at_onces.iter().map(|wanted| {
@@ -338,7 +339,7 @@ fn rooms(subjects: &[Of<'_>]) -> Option<ExperimentTable> {
                 String::new()
             };
             summary.push(format!(
-                "{}: {} containers fit here{far}; what ends first: {}",
+                "{}: by what each uses, {} containers would fit here{far}; what ends first: {}",
                 own.label,
                 number(room.fits, 0),
                 resource.words()

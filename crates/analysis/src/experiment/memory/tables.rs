@@ -112,7 +112,12 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
             .into_iter()
             .chain(few)
             .collect(),
-                        answers: [Answer::decided("who needs more?", differences), Answer::decided("what is missing?", missing)].concat(),
+                        answers: [
+                Answer::all("what does one cost?", cells.iter().filter_map(|cell| price(view, *cell))),
+                Answer::decided("who needs more?", differences),
+                Answer::decided("what disturbs it?", missing),
+            ]
+            .concat(),
                         screen: Screen::Part { columns: (0..ANSWER).collect(), rows: (0..cells.len()).collect() },
             ..table("payers", "what one more container costs in memory, and who pays", &PAYERS, None)
         },
@@ -228,6 +233,17 @@ fn tools(view: &View<'_>, cells: &[usize]) -> Option<Vec<String>> {
         ratio("sum")?,
     );
     Some(vec![ratios, parts])
+}
+
+/// What one more container costs, and how much of it is its helpers'.
+fn price(view: &View<'_>, cell: usize) -> Option<String> {
+    let (sum, helpers) = (estimate(view, cell, "sum")?, estimate(view, cell, "helpers")?);
+    let of_helpers = if helpers.value > 0.0 {
+        format!(", of which {} in helpers", Unit::Bytes.format(helpers.value))
+    } else {
+        String::new()
+    };
+    Some(format!("{}: {}{of_helpers}", view.label(cell), estimated(Unit::Bytes, &sum)))
 }
 
 /// Why there were fewer containers than were asked for.

@@ -90,12 +90,13 @@ fn causes(view: &View<'_>) -> ExperimentTable {
         Column::of_values("share removed", Unit::Share),
         Column::of_texts("other keys"),
     ];
+    let above: Vec<usize> = (0..found.len()).filter(|at| !is_below_noise(&found[*at])).collect();
     let title = "calls slower than the baseline, and what removes the difference".to_owned();
     ExperimentTable {
         rows: found.iter().map(row).collect(),
-        screen: match found.is_empty() {
+        screen: match above.is_empty() {
             true => Screen::No,
-            false => Screen::Part { columns: ANSWER.to_vec(), rows: (0..found.len()).collect() },
+            false => Screen::Part { columns: ANSWER.to_vec(), rows: above },
         },
         answers: [
             Answer::all("what is slower?", summary(view, &found).into_iter().chain(not_listed(view))),

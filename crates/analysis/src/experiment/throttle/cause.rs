@@ -42,7 +42,11 @@ fn told_of_cells(cells: &[&Measured]) -> Option<Told> {
     };
     let work = worst.work_share(control).map(|share| {
         let [less, all] = [worst, control].map(|cell| Unit::PerSecond.format(cell.work_rate()));
-        format!(", and {} of the control's work is done, {less} of {all}", Unit::Share.format(share))
+        format!(
+            ", and {} of the work with {} is done, {less} of {all}",
+            Unit::Share.format(share),
+            quota_in_words(control.quota)
+        )
     });
     let both = format!(
         "with {}, above the load,{}; {seen}{}",
@@ -141,7 +145,7 @@ mod tests {
         assert!(told.starts_with("with 1 CPU, above the load, none of 30 periods is throttled"), "{told}");
         assert!(
             told.ends_with(
-                "longer than the one before (model: 400 ms), and 20.0 % of the control's work is done, 50.0 M/s of 250 M/s: \
+                "longer than the one before (model: 400 ms), and 20.0 % of the work with 1 CPU is done, 50.0 M/s of 250 M/s: \
                  the quota is the cause"
             ),
             "{told}"

@@ -92,7 +92,7 @@ fn a_load_that_stops_by_the_clock_is_told_by_the_work_that_it_does() {
     assert!((share - 0.2).abs() < 0.01, "{share}");
     let told = &told_of(&rows)[0].sentence;
     assert!(told.contains("30 of 30 periods are throttled, 1.2"), "{told}");
-    assert!(told.contains(", and 20.0 % of the control's work is done, 50.0 M/s of 250 M/s"), "{told}");
+    assert!(told.contains(", and 20.0 % of the work with 1 CPU is done, 50.0 M/s of 250 M/s"), "{told}");
     assert!(told.ends_with("the quota is the cause") && !told.contains("burst"), "{told}");
     // Only a quota above the load is a control.
     assert!(control(&rows[1..], &rows[1]).is_none());

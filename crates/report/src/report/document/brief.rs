@@ -1,6 +1,7 @@
 //! A run in one screen: the question, where and when; the table that answers it; the claims, as question and answer; failures and
 //! warnings, one line a kind; and where the rest is.
 
+use dunnage_analysis::experiment::Event;
 use dunnage_analysis::group::in_groups;
 
 use super::{asked, compared, dearest, lead, nothing_measured, own, published, stacked};
@@ -18,6 +19,8 @@ use crate::units::counted;
 const NAMED: usize = 3;
 /// Versions that the head names.
 const VERSIONS: usize = 4;
+/// On a narrower terminal nothing is cut.
+const WIDE: usize = 80;
 /// Failures and suspects with a line of their own.
 const MOST: usize = 4;
 /// Rows of the table: as many of these as leave lines for answers.
@@ -108,7 +111,16 @@ fn host(report: &Report) -> Vec<String> {
     let told = |program: &ComponentFacts| {
         let name = program.path.rsplit('/').next().unwrap_or_default();
         let is_measured = names.iter().chain(&runtimes).any(|own| own == name);
-        is_measured.then(|| Some(format!("{name} {}", version(&program.version)?)))?
+        // An engine is its daemon; a client may have another version.
+        let of = |wanted: &str| {
+            let is_it = |one: &&ComponentFacts| one.path.rsplit('/').next() == Some(wanted);
+            report.programs.iter().find(is_it).and_then(|one| version(&one.version))
+        };
+        let own = version(&program.version).filter(|_| is_measured)?;
+        Some(match of(&format!("{name}d")).filter(|daemon| *daemon != own) {
+            Some(daemon) => format!("{name} {daemon} (client {own})"),
+            None => format!("{name} {own}"),
+        })
     };
     let mut versions = distinct(report.programs.iter().filter_map(told));
     if versions.len() > VERSIONS {
@@ -153,11 +165,11 @@ fn points(report: &Report, look: &Look) -> Vec<(usize, Item)> {
             .into_iter()
             .map(move |(rank, item)| (rank, Item { subject: name.clone(), ..item }))
     };
-    let precision = report.precision.iter().map(|one| (4, Item::of(&one.sentence)));
+    let precision = report.precision.iter().map(|one| (5, Item::of(&one.sentence).named("how exact?")));
     let job = report.job.iter().filter_map(|job| Some((0, asked::not_shown(job, lead(report))?)));
     let all: Vec<_> = report.experiments.iter().flat_map(|one| of(one).collect::<Vec<_>>()).collect();
     let mut all: Vec<(usize, Item)> = job.chain(predicted).chain(all).chain(precision).collect();
-    if look.extent == Extent::Brief {
+    if look.extent == Extent::Brief && look.width >= WIDE {
         // What is open takes a line: it can be opened.
         let cut = in_a_line(look, all.iter().map(|(_, item)| item.clone()));
         let is_open = |rank: usize| rank == Topic::Open.importance();
@@ -227,7 +239,10 @@ fn beware(report: &Report) -> Vec<Item> {
         let often = format!("`{label}`: {times} of {}", counted(planned, "sample"));
         Item::of(format!("{often}: {}", without_arguments(&all[0].reason))).marked(Tone::Alarm, class)
     });
+    // Where no file is synced, a volatile root is no caution.
+    let has_files = report.experiments.iter().any(|one| one.about.event == Event::Works);
     let told = report.warnings.iter().filter(|one| !matches!(one.kind, "failures" | "skipped"));
+    let told = told.filter(|one| one.kind != "volatile root" || has_files);
     let far: usize =
         report.experiments.iter().filter_map(|one| Some(one.spikes.as_ref()?.samples.len())).sum();
     let warnings = in_groups(told, |one| one.kind).into_iter().map(|(kind, all)| {
@@ -273,7 +288,7 @@ fn the_rest(report: &Report, look: &Look, left_out: usize) -> String {
         0 => "All verdicts".to_owned(),
         more => counted(more, "more answer"),
     };
-    let one = if report.claims.is_empty() { "" } else { "; one: `--question N`" };
+    let one = if report.claims.is_empty() { "" } else { "; all numbered: `--question 0`" };
     format!("{all}: `dunnage report {} --full`{one}", in_shell([clean(&look.place)]))
 }
 

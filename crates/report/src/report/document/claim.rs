@@ -6,12 +6,15 @@ use super::own;
 use crate::document::{Block, Cell, Column, Document, Item, Table};
 use crate::report::model::{Experiment, Report};
 use crate::report::summary::Claim;
-use crate::report::text::{capital, estimated, in_percent, with_interval};
+use crate::report::text::{capital, estimated, in_brackets, in_percent, joined, with_interval};
 use crate::report::words::in_words;
 use crate::stats::{Alpha, Estimate};
 use crate::units::counted;
 use crate::verdict::table::ExperimentTable;
 use crate::verdict::{About, Finding, Verdict};
+
+/// Comparisons that are named before what is said of all of them.
+const NAMED: usize = 3;
 
 /// The claim with this number, from 1; with one that there is not, all of them.
 pub(crate) fn opened(report: &Report, number: usize) -> Document {
@@ -32,10 +35,18 @@ pub(crate) fn opened(report: &Report, number: usize) -> Document {
     let found: Vec<&Finding> = claim.rests_on.iter().filter_map(|about| finding(experiment, about)).collect();
     document.answer.push(Block::Table(numbers(experiment, &found)));
     document.answer.push(Block::title("What would turn it round"));
-    let turns = found.iter().map(|one| (sides(one), turns(one)));
-    let items = in_groups(turns, |(sides, _)| sides.clone()).into_iter().map(|(sides, all)| {
-        let item = Item::of(&all[0].1).named(&sides);
-        all.iter().skip(1).fold(item, |item, (_, more)| item.detail(more))
+    let placed = |one: &Finding| {
+        let setting = in_words(experiment.values_of(&one.about.setting));
+        format!("{}{}", sides(one), in_brackets(&setting))
+    };
+    let turns = found.iter().map(|one| (placed(one), turns(one)));
+    // What is the same for several is said once.
+    let items = in_groups(turns, |(_, text)| text.clone()).into_iter().map(|(text, all)| {
+        let more = all.len().saturating_sub(NAMED);
+        let named = all.iter().take(NAMED).map(|(sides, _)| sides.clone());
+        let named =
+            joined(&named.chain((more > 0).then(|| format!("{more} more"))).collect::<Vec<_>>(), "and");
+        Item::of(format!("{named}: {text}"))
     });
     document.answer.push(Block::List(items.collect()));
     let metrics = found.iter().map(|one| &experiment.metrics[one.metric]);
@@ -122,7 +133,7 @@ fn turns(finding: &Finding) -> String {
         (Verdict::More | Verdict::Less, Some(ends)) => {
             let nearest = ends.low.abs().min(ends.high.abs());
             format!(
-                "an error of {} that is in all rounds and on one side only; what matters is more than {}",
+                "if every value of one of them were {} off, it would not be decided; a difference below {} would count as none",
                 told(nearest),
                 told(matters)
             )

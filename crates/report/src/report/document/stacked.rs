@@ -52,7 +52,7 @@ pub(super) fn table(experiment: &Experiment, most: usize) -> Option<Table> {
     let whole = Column::numbers(called(metric.name));
     let bar = Column { need: Need::WithRoom, ..Column::words("") };
     let parts = parts.into_iter().map(Column::numbers);
-    let beside = Column { kind: Cells::Following, ..Column::words("") };
+    let beside = Column { kind: Cells::Following, ..Column::words("compared") };
     let state = [in_words(&setting.values), scale.symbol.to_owned()];
     let state = listed(state.iter().filter(|one| !one.is_empty()), ", ");
     let columns: Vec<Column> =
@@ -138,7 +138,11 @@ impl Stack<'_> {
                 [] => self.parts(row, ladder, equalised).to_vec(),
                 all => all.iter().map(|at| row.value(*at).map(|one| one.median.value)).collect(),
             };
-            let name = Cell::code(name_of(self.setting, ladder, row));
+            let name = name_of(self.setting, ladder, row);
+            // What was added so that all have the same.
+            let added = row.short.strip_prefix(name).and_then(|keys| keys.strip_prefix(':'));
+            let added = added.map(|keys| format!(" +{}", keys.replace("seccomp=default", "filter")));
+            let name = Cell::code(format!("{name}{}", added.unwrap_or_default()));
             let own = parts.into_iter().map(part);
             [name, whole, bar].into_iter().chain(own).chain([self.beside(row, &rows)]).collect()
         };
@@ -157,11 +161,15 @@ impl Stack<'_> {
     /// What the kernel, the runtime and the engine add, and what the engine has of its own, as far as they were measured apart.
     fn parts(&self, row: &Row, ladder: &Ladder, equalised: Option<&Ladder>) -> [Option<f64>; 4] {
         let of = |is_it: &dyn Fn(&&Row) -> bool| told(ladder).into_iter().find(is_it).and_then(median);
-        let (Some(whole), Some(kernel)) = (median(row), of(&|one| one.layer == "floor")) else {
+        // The floor that enters its cgroups as this one does, where it was measured.
+        let like =
+            row.floor.as_ref().and_then(|(label, _)| ladder.rows.iter().find(|one| one.label == *label));
+        let floor = like.and_then(median).or_else(|| of(&|one| one.layer == "floor"));
+        let (Some(whole), Some(kernel)) = (median(row), floor) else {
             return [None; 4];
         };
         match row.layer {
-            "floor" => [Some(kernel), None, None, None],
+            "floor" => [Some(whole), None, None, None],
             "runtime" => [Some(kernel), Some(whole - kernel), None, None],
             "engine" => {
                 let runtime = of(&|one| one.layer == "runtime" && Some(&one.label) == row.runtime.as_ref());
@@ -215,7 +223,7 @@ impl Stack<'_> {
             Some((Verdict::Same, None)) => Cell::words("as fast").tone(Tone::Same),
             Some((Verdict::Undecided { .. }, None)) => Cell::words("not decided").tone(Tone::Open),
             _ if is_behind(row, best) => Cell::words("slower").tone(Tone::Worse),
-            _ => Cell::default(),
+            _ => Cell::nothing("not compared"),
         }
     }
 

@@ -68,7 +68,7 @@ impl<'a> One<'a> {
     }
 
     /// What the equalised subjects of a layer all do without.
-    fn without(&self, layer: Layer) -> String {
+    pub(super) fn without(&self, layer: Layer) -> String {
         let own =
             self.plan.subjects.iter().filter(|one| one.layer == layer && one.ladder == Ladder::Equalised);
         without(
@@ -278,7 +278,17 @@ impl<'a> One<'a> {
         let is_among = |one: &&&Finding| self.ends(one).iter().all(|end| choice.subjects.contains(end));
         let mut among = choice.open.iter().filter(is_among).peekable();
         let are_same = among.peek().is_some() && among.all(|one| one.verdict == Verdict::Same);
-        let alike = if are_same {
+        let is_compared = |pair: [usize; 2]| {
+            choice.open.iter().any(|one| {
+                let ends = self.ends(one);
+                ends == pair || ends == [pair[1], pair[0]]
+            })
+        };
+        let pairs = choice.subjects.iter().flat_map(|one| choice.subjects.iter().map(|other| [*one, *other]));
+        let are_compared = pairs.filter(|[one, other]| one < other).any(is_compared);
+        let alike = if !are_compared {
+            "were not shown to differ".to_owned()
+        } else if are_same {
             "show no difference that matters".to_owned()
         } else {
             format!("cannot be told apart{}", self.at_most(&choice.open))

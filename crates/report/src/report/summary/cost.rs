@@ -50,7 +50,7 @@ impl<'a> One<'a> {
         let metric = &experiment::find(self.name)?.metrics[0];
         let (_, share) = self.plan.margin_of(self.name, metric).parts();
         let mut rests_on = Vec::new();
-        let (mut always, mut never) = (Vec::new(), Vec::new());
+        let (mut always, mut never, mut both) = (Vec::new(), Vec::new(), Vec::new());
         for layer in self.above_the_baseline() {
             // Of many kinds of calls, the first represents those that do least.
             let asked = self.against_baseline(layer).iter().filter(|finding| finding.metric == 0).count();
@@ -66,13 +66,19 @@ impl<'a> One<'a> {
                 continue;
             }
             let told = |end: f64| Unit::Seconds.format(end / share);
-            always.push(told(low));
+            always.push(format!("{} ({})", told(low), a(layer)));
             never.push(format!("{} ({})", told(high), a(layer)));
+            both.push((layer, format!("with {} above {} (more below {})", a(layer), told(high), told(low))));
             rests_on.extend(findings(&more));
         }
         if share <= 0.0 || always.is_empty() {
             return None;
         }
+        // The floor is no choice.
+        if both.iter().any(|(layer, _)| *layer != Layer::Floor) {
+            both.retain(|(layer, _)| *layer != Layer::Floor);
+        }
+        let both: Vec<String> = both.into_iter().map(|(_, text)| text).collect();
         let (share, always, never) = (percent(share), always.join(", "), never.join(", "));
         let text = match self.event {
             Event::Often(what) => format!(
@@ -80,7 +86,7 @@ impl<'a> One<'a> {
                 metric.name
             ),
             Event::Once(_) => {
-                format!("less than {share} of a job longer than {never}; more if shorter than {always}")
+                format!("less than {share} of a job: {}", both.join(", "))
             }
             Event::Held(_) | Event::Whole | Event::Works => return None,
         };

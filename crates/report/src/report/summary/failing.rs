@@ -2,6 +2,7 @@
 
 use super::{Claim, One, Topic};
 use crate::distinct;
+use crate::outcome::FailureClass;
 use crate::report::text::joined;
 use crate::units::counted;
 use crate::verdict::{FailureShares, Finding};
@@ -16,7 +17,13 @@ impl<'a> One<'a> {
             self.findings.iter().find(fits).copied()
         };
         let shown = self.analysis.failure_shares.iter();
+        // What cannot be measured did not fail.
+        let is_tried = |cell: usize| {
+            let failures = &self.analysis.cells[cell].failures;
+            failures.is_empty() || failures.iter().any(|(class, ..)| *class != FailureClass::Unsupported)
+        };
         let shown = shown.filter_map(|shares| Some((shares.more_often?, shares, finding(shares)?)));
+        let shown = shown.filter(|(more, ..)| is_tried(*more));
         let shown: Vec<(usize, &FailureShares, &'a Finding)> = shown.collect();
         let of_cell = |cell: usize| {
             let own: Vec<_> = shown.iter().filter(|(more, ..)| *more == cell).collect();

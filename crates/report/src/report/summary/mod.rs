@@ -80,11 +80,11 @@ impl Topic {
     pub fn importance(self) -> usize {
         match self {
             Topic::Table | Topic::Failures | Topic::Choice => 0,
-            Topic::Threshold => 1,
-            Topic::Setting => 2,
-            Topic::Open => 3,
-            Topic::Difference => 4,
-            Topic::Otherwise => 5,
+            Topic::Otherwise => 1,
+            Topic::Threshold => 2,
+            Topic::Setting => 3,
+            Topic::Open => 4,
+            Topic::Difference => 5,
             Topic::Cost => 6,
             Topic::Risk => 7,
         }
@@ -394,14 +394,5 @@ fn a(layer: Layer) -> &'static str {
         Layer::Runtime => "a runtime",
         Layer::Engine => "an engine",
         Layer::None => "a command",
-    }
-}
-
-/// The subjects of a layer to choose from.
-fn group(layer: Layer, ladder: Ladder) -> String {
-    match (layer, ladder) {
-        (Layer::Engine, Ladder::Equalised) => "engines, equalised".into(),
-        (Layer::Engine, Ladder::AsInstalled) => "engines as installed".into(),
-        (layer, _) => format!("{}s", layer.name()),
     }
 }

@@ -1,11 +1,12 @@
 //! Where the metric decides: pairs of one layer and ladder in which one subject is better in another metric, but not
 //! in the first metric, which decides the choice.
 
-use super::{Claim, Decided, Finding, One, Topic, group, takes};
+use super::{Claim, Decided, Finding, One, Topic, takes};
 use crate::distinct;
 use crate::experiment::Weight;
 use crate::plan::{Ladder, Layer};
 use crate::report::text::joined;
+use crate::report::words::called;
 use crate::units::Better;
 use crate::verdict::Verdict;
 
@@ -31,6 +32,14 @@ impl First {
             Some(false) => First::Reversed,
             None => First::Open,
         }
+    }
+}
+
+/// A metric in words, as an addition to a sentence.
+fn in_metric(metric: &str) -> String {
+    match called(metric) {
+        plain if plain == metric => format!("in `{metric}`"),
+        words => words.to_owned(),
     }
 }
 
@@ -104,25 +113,27 @@ impl<'a> One<'a> {
         let size =
             |one: Decided<'_>| format!("{}{}", one.absolute(), self.in_setting(self.setting_of(one.finding)));
         let sizes = |all: Vec<Decided<'_>>| joined(&all.into_iter().map(size).collect::<Vec<_>>(), "and");
-        let first_metric = first.about.metric;
+        let first_metric = in_metric(first.about.metric);
         let in_first = match known {
             First::Reversed => {
                 let reversed = own.iter().filter_map(|(_, first)| Decided::of(first)).collect();
-                let [verb, worse] = takes(first, [["", "slower in"], ["uses ", "more"], ["has ", "less"]]);
-                format!(", but {verb}{} {worse} `{first_metric}`", sizes(reversed))
+                let [verb, worse] = takes(first, [["", "slower"], ["uses ", "more"], ["has ", "less"]]);
+                format!(", but {verb}{} {worse} {first_metric}", sizes(reversed))
             }
-            First::Same => format!("; in `{first_metric}` they are the same"),
-            First::Open => format!("; in `{first_metric}` they cannot be told apart"),
+            First::Same => format!("; {first_metric} they take the same"),
+            First::Open => format!("; {first_metric} they cannot be told apart"),
         };
         let names = named(&pairs[0]);
         let sizes = sizes(own.iter().map(|(one, _)| *one).collect());
-        let metric = largest.finding.about.metric;
+        let metric = in_metric(largest.finding.about.metric);
         let [verb, better] = takes(largest.finding, [["is", "faster"], ["uses", "less"], ["has", "more"]]);
         let claim = match better {
-            "faster" => format!("{verb} {sizes} {better} than {} in `{metric}`", names[1]),
-            _ => format!("{verb} {sizes} {better} `{metric}` than {}", names[1]),
+            "faster" => format!("{verb} {sizes} {better} than {} {metric}", names[1]),
+            _ => format!("{verb} {sizes} {better} than {} {metric}", names[1]),
         };
-        let mut text = format!("{}: {} {claim}{in_first}", group(layer, ladder), names[0]);
+        let equalised =
+            if ladder == Ladder::Equalised { format!("{}: ", self.without(layer)) } else { String::new() };
+        let mut text = format!("{equalised}{} {claim}{in_first}", names[0]);
         let others: Vec<String> = pairs[1..].iter().map(|pair| named(pair).join(" against ")).collect();
         if !others.is_empty() {
             text.push_str(&format!("; likewise {}", others.join(", ")));
