@@ -6,7 +6,7 @@ use super::own;
 use crate::document::{Block, Cell, Column, Document, Item, Table};
 use crate::report::model::{Experiment, Report};
 use crate::report::summary::Claim;
-use crate::report::text::{capital, estimated, in_brackets, in_percent, joined, with_interval};
+use crate::report::text::{estimated, in_brackets, in_percent, joined, with_interval};
 use crate::report::words::in_words;
 use crate::stats::{Alpha, Estimate};
 use crate::units::counted;
@@ -19,9 +19,9 @@ const NAMED: usize = 3;
 /// The claim with this number, from 1; with one that there is not, all of them.
 pub(crate) fn opened(report: &Report, number: usize) -> Document {
     let Some(claim) = number.checked_sub(1).and_then(|at| report.claims.get(at)) else { return all(report) };
-    let mut document = Document::titled(&capital(&claim.question));
+    let mut document = Document::titled(&claim.question);
     document.about = vec![claim.experiment.to_owned()];
-    document.answer.push(Block::words(capital(&claim.answer)));
+    document.answer.push(Block::words(&claim.answer));
     let experiment = report.experiments.iter().find(|one| one.name == claim.experiment);
     let Some(experiment) = experiment else { return document };
     if claim.rests_on.is_empty() {

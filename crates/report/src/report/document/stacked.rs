@@ -221,7 +221,7 @@ impl Stack<'_> {
                 Cell::words(format!("{} slower", number(by, decimals(by).min(1)))).tone(Tone::Worse)
             }
             Some((Verdict::Same, None)) => Cell::words("as fast").tone(Tone::Same),
-            Some((Verdict::Undecided { .. }, None)) => Cell::words("not decided").tone(Tone::Open),
+            Some(_) if !is_behind(row, best) => Cell::words("not decided").tone(Tone::Open),
             _ if is_behind(row, best) => Cell::words("slower").tone(Tone::Worse),
             _ => Cell::nothing("not compared"),
         }
