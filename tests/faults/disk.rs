@@ -128,7 +128,7 @@ fn a_sweep_needs_no_room() {
         return;
     }
     let dunnage = Dunnage::new();
-        // It is killed when it has certainly something to leave: a directory of a container, seen while it is stopped.
+    // It is killed when it has certainly something to leave: a directory of a container, seen while it is stopped.
     let script = "DUNNAGE run start -s floor --rounds 500 -o $DIR >/dev/null 2>&1 & cd $DUNNAGE_STATE
         until kill -STOP $!; ls -d runs/*/dunnage-* >/dev/null 2>&1; do kill -CONT $!; sleep 0.02; done; kill -9 $!; wait $!
 

@@ -215,4 +215,38 @@ mod tests {
         assert_eq!(words.len(), count);
         assert!(words.iter().all(|word| find(word).is_none()));
     }
+
+    /// A quick run does less of the same: it takes values that the keys take, and of a key that is asked for on demand
+    /// its default or a smaller number, never another work.
+    #[test]
+    fn a_quick_run_does_less_of_the_same() {
+        let amount =
+            |value: &str| value.trim_end_matches(|end: char| end.is_ascii_alphabetic()).parse::<f64>().ok();
+        for experiment in ALL {
+            for key in experiment.all_keys() {
+                for (place, value) in (experiment.quick_values)(key).iter().enumerate() {
+                    let taken = key.take(value);
+                    let is_default = place == 0 && key.values.first() == Some(value);
+                    assert!(
+                        is_default || taken.is_ok(),
+                        "{} {}={value}: {taken:?}",
+                        experiment.name,
+                        key.name
+                    );
+                    let is_guarded = experiment.guarded.iter().any(|one| one.name == key.name);
+                    let is_less = || {
+                        amount(value)
+                            .zip(key.values.first().and_then(|first| amount(first)))
+                            .is_some_and(|(new, old)| new < old)
+                    };
+                    assert!(
+                        !is_guarded || is_default || is_less(),
+                        "{} {}={value}",
+                        experiment.name,
+                        key.name
+                    );
+                }
+            }
+        }
+    }
 }

@@ -331,7 +331,7 @@ pub static DENSITY: Experiment = Experiment {
         shown: Shown::Places,
     }],
     empty_launch: None,
-    quick_values: |_| &["1", "16"],
+    quick_values: |key| if key.name == "at_once" { &["1", "16"] } else { key.values },
     twins: |_, layer| layer == Layer::Floor,
     crowds: true,
     varies: &[

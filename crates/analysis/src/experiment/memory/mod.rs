@@ -308,7 +308,7 @@ pub static MEMORY: Experiment = Experiment {
     keeps_samples: true,
     empty_launch: None,
     twins: |_, layer| layer == Layer::Floor,
-    quick_values: |_| &[QUICK],
+    quick_values: |key| if key.name == "containers" { &[QUICK] } else { key.values },
     cost: |setting, launch| {
         let most = most(setting);
         let rest = rest(setting).map_or(0, |rest| rest.0 + READING.0);
