@@ -1,9 +1,11 @@
 //! `doctor`, `plan`, `compare` and `history`: is the answer a screen that begins with the conclusion, and can it be read on
-//! any terminal? (`run` and `report`: `tests/report/brief.rs`.)
+//! any terminal? (`run` and `report`: `tests/report/brief.rs`.) And is the screen of each experiment, made from a recorded run,
+//! the one that was read last? With `UPDATE_SNAPSHOTS` set, they are written instead.
 
 use std::fs;
 use std::process::{Command, Stdio};
 
+use dunnage::experiment::{ALL, Experiment};
 use dunnage::report::text::width;
 
 use crate::dunnage::{Dunnage, finished};
@@ -47,7 +49,43 @@ fn command(dunnage: &Dunnage, verb: &str) -> Command {
     dunnage.command(&verb.replace("SUBJECTS", &subjects))
 }
 
+/// Packs of real runs, and the screens that were made from them.
+const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots/screens");
+
+#[test]
+fn the_screen_of_each_experiment_is_the_one_that_was_read() {
+    let dunnage = Dunnage::new();
+    let all: Vec<String> = fs::read_dir(RECORDED)
+        .expect("they are there")
+        .filter_map(|entry| Some(entry.ok()?.file_name().to_str()?.strip_suffix(".dunnage")?.to_owned()))
+        .collect();
+    let mut differing = Vec::new();
+    for name in &all {
+        let pack = format!("{name}.dunnage");
+        fs::create_dir_all(dunnage.directory()).expect("a directory");
+        fs::copy(format!("{RECORDED}/{pack}"), dunnage.directory().join(&pack)).expect("it can be copied");
+        let mut command = dunnage.command(&format!("report {pack}"));
+        command.current_dir(dunnage.directory()).env("COLUMNS", "80").env("LC_ALL", "C.UTF-8");
+        let ran = finished(command.output().expect("it starts"));
+        assert!(ran.code == 0 && ran.stderr.is_empty(), "{name}: {ran}");
+        let text = &ran.stdout;
+        assert!(text.lines().count() <= 30 && text.lines().all(|line| width(line) <= 80), "{name}: {ran}");
+        let path = format!("{RECORDED}/{name}.txt");
+        if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+            fs::write(&path, text).expect("it can be written");
+        } else if fs::read_to_string(&path).unwrap_or_default() != *text {
+            differing
+                .push(format!("`{path}` differs; look at it, then run with UPDATE_SNAPSHOTS=1\n\n{text}"));
+        }
+    }
+    assert!(differing.is_empty(), "{}", differing.join("\n"));
+    let recorded = |one: &&&Experiment| all.iter().any(|name| name == one.name);
+    let without: Vec<_> = ALL.iter().filter(|one| !recorded(one)).map(|one| one.name).collect();
+    assert_eq!(without, ["service"], "recorded by `dunnage run NAME`, then `dunnage pack`");
+}
+
 /// What can be copied is in one line.
+
 fn is_copied(line: &str) -> bool {
     line.trim_start().starts_with("fix: ")
 }

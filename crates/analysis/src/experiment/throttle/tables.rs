@@ -52,9 +52,9 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     let why = cause::told_of(&rows).into_iter();
     let why = why.map(|one| Answer { question: "why?", text: one.sentence, is_decided: one.is_shown });
     let of_limits = [
-        Column::of_values("work done", Unit::Share),
-        Column::of_values("half of bursts take", Unit::Seconds),
-        Column::of_values("the longest", Unit::Seconds),
+        Column::of_values("work", Unit::Share),
+        Column::of_values("median", Unit::Seconds),
+        Column::of_values("longest", Unit::Seconds),
         Column::of_texts("who waits"),
         Column::of_texts("than without"),
     ];
@@ -62,7 +62,7 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     let mut tables = vec![
         ExperimentTable {
             rows: rows.iter().map(|row| limit_of(view, &rows, row)).collect(),
-            notes: vec!["work done: of what is done without a limit; who waits: `!`, `!!`: published alarms go off".to_owned()],
+            notes: vec!["median, longest: of bursts; `!`, `!!`: published alarms go off (10 %, 25 %)".to_owned()],
             screen: Screen::All,
             ..ExperimentTable::new(super::NAME, TABLES[0], limits, columns(&[]).into_iter().chain(of_limits).collect())
         },
@@ -127,7 +127,7 @@ fn limit_of(view: &View<'_>, rows: &[Row], row: &Row) -> Vec<Item> {
         Item::value(share, "–"),
         latency(0.5),
         latency(1.0),
-        Item::Text(band_in_words(measured)),
+        measured.throttled_share().map_or_else(nothing, |_| Item::Text(band_in_words(measured))),
         compared.map_or_else(nothing, Item::Text),
     ];
     shown(row).into_iter().chain(values).collect()
@@ -194,8 +194,8 @@ pub fn band_in_words(measured: &Measured) -> String {
     let word = match Health::of_share(share) {
         Health::Clear if measured.is_starved() => "unknown",
         Health::Clear => "no one",
-        Health::TailWaits => "the slowest",
-        Health::TypicalWaits => "the typical",
+        Health::TailWaits => "slowest",
+        Health::TypicalWaits => "typical",
     };
     let alarms = PUBLISHED_ALARMS.iter().filter(|alarm| share >= **alarm).count();
     format!("{word}{}", ["", " !", " !!"][alarms])

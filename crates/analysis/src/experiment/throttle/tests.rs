@@ -40,7 +40,7 @@ pub(super) fn measured_for(seconds: u64, each: u64) -> Measured {
 #[test]
 fn the_band_is_not_told_where_others_had_the_cpus_nor_at_the_edge() {
     assert_eq!(band_in_words(&measured(100)), "no one");
-    assert_eq!(band_in_words(&measured(10)), "the typical !!");
+    assert_eq!(band_in_words(&measured(10)), "typical !!");
     let periods = measured(10).throttling.unwrap()[0];
     let starved = Measured { own: [1, 0], throttling: Some([periods, 0, 0]), ..measured(10) };
     assert_eq!(band_in_words(&starved), "unknown");
