@@ -85,7 +85,6 @@ fn the_screen_of_each_experiment_is_the_one_that_was_read() {
 }
 
 /// What can be copied is in one line.
-
 fn is_copied(line: &str) -> bool {
     line.trim_start().starts_with("fix: ")
 }
