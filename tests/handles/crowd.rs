@@ -47,12 +47,12 @@ fn what_is_planted_in_starts_is_found_and_what_fails_is_counted() {
     let planted = [
         ("locked", in_each(&format!("flock {lock} sleep 0.1"))),
         ("asleep", in_each("sleep 1")),
-        // 20 ms for each that runs.
+        // 100 ms for each that runs, more than a busy machine hides.
         (
             "slower",
             format!(
                 "set -- --root {root} \"$@\"; {}",
-                in_each(&format!("sleep $(printf 0.%03d $(($(ls {root} | wc -l) * 20)))"))
+                in_each(&format!("sleep $(printf 0.%03d $(($(ls {root} | wc -l) * 100)))"))
             ),
         ),
         // Each fourth, of those that are counted one after the other.
@@ -87,7 +87,7 @@ fn what_is_planted_in_starts_is_found_and_what_fails_is_counted() {
     assert!(value(burst, "rate").unwrap() > value(series, "rate").unwrap(), "{ran}");
     let [series, _] = samples(&recorded, "slower");
     let slope = value(series, "slope").unwrap();
-    assert!((0.015..0.1).contains(&slope), "{slope}: {ran}");
+    assert!((0.05..0.5).contains(&slope), "{slope}: {ran}");
     assert!((value(series, "longer").unwrap() - 7.0 * slope).abs() < 1e-9, "{ran}");
     for sample in samples(&recorded, "failing") {
         assert_eq!(value(sample, "failed"), Some(2.0), "{ran}");

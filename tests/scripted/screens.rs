@@ -79,6 +79,15 @@ fn the_screen_of_each_experiment_is_the_one_that_was_read() {
         }
     }
     assert!(differing.is_empty(), "{}", differing.join("\n"));
+    // What the tour shows of them is the same.
+    let tour = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/tour.md")).expect("the tour");
+    for name in &all {
+        let screen = fs::read_to_string(format!("{RECORDED}/{name}.txt")).expect("written before");
+        let rounds_and_date = screen.lines().nth(1).expect("a second line");
+        let is_there = tour.contains(screen.trim_end()) || !tour.contains(rounds_and_date);
+        assert!(is_there, "docs/tour.md shows another screen of `{name}` than {RECORDED}/{name}.txt");
+    }
+
     let recorded = |one: &&&Experiment| all.iter().any(|name| name == one.name);
     let without: Vec<_> = ALL.iter().filter(|one| !recorded(one)).map(|one| one.name).collect();
     assert_eq!(without, ["service"], "recorded by `dunnage run NAME`, then `dunnage pack`");

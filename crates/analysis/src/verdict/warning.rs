@@ -213,7 +213,13 @@ fn of_values(
         && let Some(share) = drift.relative
     {
         let direction = if share > 0.0 { "rises" } else { "falls" };
-        let (share, p) = (percent(share.abs()), probability(drift.p));
+        // More than all of it is read as a multiple.
+        let share = match share.abs() {
+            all if all > 1.0 => format!("{} times its median", number(all, 1)),
+            part => percent(part),
+        };
+        let p = probability(drift.p);
+
         warn(
             "drift",
             format!("{what} {direction} by {share} from the first round to the last ({p})"),
