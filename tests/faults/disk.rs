@@ -130,8 +130,7 @@ fn a_sweep_needs_no_room() {
     let dunnage = Dunnage::new();
     // It is killed when it has certainly something to leave: a directory of a container, seen while it is stopped.
     let script = "DUNNAGE run start -s floor --rounds 500 -o $DIR >/dev/null 2>&1 & cd $DUNNAGE_STATE
-        until kill -STOP $!; ls -d runs/*/dunnage-* >/dev/null 2>&1; do kill -CONT $!; sleep 0.02; done; kill -9 $!; wait $!
-
+        until ! kill -STOP $! || ls -d runs/*/dunnage-* >/dev/null 2>&1; do kill -CONT $!; sleep 0.02; done; kill -9 $!; wait $!
         rm -r images; head -c 64m /dev/zero >fill 2>/dev/null; DUNNAGE sweep; ls -A journal runs 2>/dev/null | grep '^[^:]*[^:]$'";
     let ran = in_a_small_world(&dunnage, "48m", "$DUNNAGE_STATE", script);
     assert!(ran.stdout.contains("removed ") && !ran.stdout.contains("could not"), "{ran}");

@@ -219,7 +219,6 @@ fn of_values(
             part => percent(part),
         };
         let p = probability(drift.p);
-
         warn(
             "drift",
             format!("{what} {direction} by {share} from the first round to the last ({p})"),

@@ -62,7 +62,10 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     let mut tables = vec![
         ExperimentTable {
             rows: rows.iter().map(|row| limit_of(view, &rows, row)).collect(),
-            notes: vec!["median, longest: of bursts; `!`, `!!`: published alarms go off (10 %, 25 %)".to_owned()],
+                        notes: vec![
+                "median, longest: of bursts; `!`, `!!`: published alarms go off (10 %, 25 %)".to_owned(),
+                "work: what is done, as a share of what is done without a limit; who waits: the slowest or the typical requests".to_owned(),
+            ],
             screen: Screen::All,
             ..ExperimentTable::new(super::NAME, TABLES[0], limits, columns(&[]).into_iter().chain(of_limits).collect())
         },
