@@ -141,7 +141,7 @@ fn a_limit_is_seen_by_whoever_waits_and_told_as_the_reason() {
     let told = analysis.experiment_tables[0].told().join("\n");
     for words in [
         "fixed work by one thread takes 11.",
-        " % longer on `crun` than on `bare`, 111 µs instead of 100 µs: its CPU limit is the cause; throttled for 11.0 µs in 17 periods",
+        " % longer on `crun` than on `bare`, by the median of the rounds' differences; the medians are 111 µs and 100 µs: its CPU limit is the cause; throttled for 11.0 µs in 17 periods",
     ] {
         assert!(told.contains(words), "{told}");
     }

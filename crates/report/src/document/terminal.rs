@@ -267,14 +267,15 @@ fn table(page: &mut Page, table: &Table) {
         let name = removed.head.split(',').next().unwrap_or_default();
         left_out.splice(0..0, (!name.is_empty()).then(|| format!("`{name}`")));
     }
-    // Columns that do not fit even with wrapped words are shown in parts, each of which begins with the first column.
+    // Columns that do not fit even with wrapped words are shown in parts, each of which begins with what names the rows.
+    let names = naming(&columns, page.width);
     let mut part: Vec<Laid> = Vec::new();
     for column in columns {
         part.push(column);
-        if part.len() > 2 && taken(&part, |one| one.least.min(one.width)) > page.width {
+        if part.len() > names + 1 && taken(&part, |one| one.least.min(one.width)) > page.width {
             let next = part.split_off(part.len() - 1);
             shown(page, table, part);
-            part = [Laid::of(0, table)].into_iter().chain(next).collect();
+            part = (0..names).map(|index| Laid::of(index, table)).chain(next).collect();
         }
     }
     shown(page, table, part);
@@ -288,6 +289,20 @@ fn table(page: &mut Page, table: &Table) {
         page.left_out.push(left_out);
     }
     page.gap();
+}
+
+/// How many of the first columns tell the rows apart: at least one, and only words that leave half of the page to the rest.
+fn naming(columns: &[Laid], page: usize) -> usize {
+    let rows = columns.iter().map(|one| one.cells.len()).max().unwrap_or(0);
+    let tells_apart = |count: &usize| {
+        let name =
+            |row: usize| columns[..*count].iter().map(move |one| one.cells.get(row)).collect::<Vec<_>>();
+        (0..rows).all(|row| (0..row).all(|other| name(row) != name(other)))
+    };
+    let is_name = |(at, one): &(usize, &Laid)| one.index == Some(*at) && one.kind == Cells::Words;
+    let most = columns.iter().enumerate().take_while(is_name).count();
+    let fits = |count: &usize| taken(&columns[..*count], |one| one.least.min(one.width)) <= page / 2;
+    (1..=most).find(tells_apart).filter(fits).unwrap_or(1)
 }
 
 /// Words that follow the last number of their row need only the room that they have not there.

@@ -56,7 +56,7 @@ pub(crate) fn sentence(
     let (more, before) = (whole.difference?.value, median(against, "elapsed")?);
     let [now, then] = [median(cell, "elapsed")?, before].map(|seconds| Unit::Seconds.format(seconds));
     let told = format!(
-        "{work} takes {:.1} % longer on `{own}` than on `{baseline}`, {now} instead of {then}",
+        "{work} takes {:.1} % longer on `{own}` than on `{baseline}`, by the median of the rounds' differences; the medians are {now} and {then}",
         more / before * 100.0
     );
     // If nothing was throttled, the reason says so already.

@@ -279,7 +279,10 @@ fn answers(shown: &Shown, view: &View<'_>, cells: &[usize]) -> Vec<Answer> {
             let kernel = kernel(view, *cell).and_then(|floor| view.price(floor));
             let kernel = kernel
                 .map(|kernel| format!(", of which the kernel {}", estimated(Unit::Seconds, &kernel.price)));
-            format!("`{path}` {}{}", estimated(Unit::Seconds, &price.price), kernel.unwrap_or_default())
+            // An interval that holds zero shows nothing added.
+            let is_open = price.price.interval.is_some_and(|ends| ends.contains(0.0));
+            let open = if is_open { " (0 is possible)" } else { "" };
+            format!("`{path}` {}{open}{}", estimated(Unit::Seconds, &price.price), kernel.unwrap_or_default())
         });
         let told = listed(told, "; ");
         (!told.is_empty())
@@ -287,7 +290,7 @@ fn answers(shown: &Shown, view: &View<'_>, cells: &[usize]) -> Vec<Answer> {
     };
     let mut all = Answer::all("what does a path add?", (0..plan.subjects.len()).filter_map(of_subject));
     let of_work = priced.iter().flat_map(|(cell, price)| beside_work(view, *cell, price.price.value));
-    all.extend(Answer::all("of requests that work?", of_work));
+    all.extend(Answer::all("how much of a request?", of_work));
     let high = |price: &Price| price.price.interval.map(|interval| interval.high);
     let highs = priced.iter().map(|(_, price)| high(price).filter(|high| high.is_finite()));
     let most = highs.collect::<Option<Vec<f64>>>().unwrap_or_default().into_iter().fold(0.0, f64::max);

@@ -232,8 +232,14 @@ pub(super) fn answer(experiment: &Experiment, most: usize) -> Option<Block> {
     let is_known = |at: &usize| rows.iter().any(|row| !matches!(own.rows[*row][*at], Shown::Nothing(_)));
     let columns: Vec<usize> = columns.into_iter().filter(is_known).collect();
     let part = |row: &Vec<Shown>| columns.iter().map(|at| row[*at].clone()).collect::<Vec<_>>();
+    // A note about a column that is not shown explains nothing.
+    let left_out = |note: &String| {
+        let is_of = |at: usize| note.split_once(':').is_some_and(|(of, _)| of == own.columns[at].name);
+        (0..own.columns.len()).any(|at| is_of(at) && !columns.contains(&at))
+    };
     let shown = ExperimentTable {
         title: String::new(),
+        notes: own.notes.iter().filter(|note| !left_out(note)).cloned().collect(),
         columns: columns.iter().map(|at| own.columns[*at].clone()).collect(),
         rows: rows.iter().map(|at| part(&own.rows[*at])).collect(),
         ..own.clone()

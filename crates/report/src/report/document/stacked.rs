@@ -69,7 +69,10 @@ pub(super) fn table(experiment: &Experiment, most: usize) -> Option<Table> {
         }
     }
     if !stack.of_metrics.is_empty() {
-        return Some(table.note("each part is a median: they need not add up"));
+        let is_compared =
+            table.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.text.ends_with("slower"));
+        let slower = if is_compared { "; slower: median difference within rounds" } else { "" };
+        return Some(table.note(format!("parts are medians and need not add up{slower}")));
     }
     let own =
         equalised.map(|ladder| listed(done_without(&ladder.shared_keys), ", ")).filter(|own| !own.is_empty());

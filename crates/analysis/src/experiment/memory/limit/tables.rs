@@ -66,9 +66,9 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
         Column::of_values("starts with", Unit::Bytes),
         Column::of_values("left alone with", Unit::Bytes),
         Column::of_values("peak", Unit::Bytes),
-        Column::of_values("unlimited", Unit::Seconds),
-        Column::of_values("left alone", Unit::Seconds),
-        Column::of_values("smallest", Unit::Seconds),
+        Column::of_values("start, unlimited", Unit::Seconds),
+        Column::of_values("start, left alone", Unit::Seconds),
+        Column::of_values("start, smallest", Unit::Seconds),
         Column::of_texts("with 64 KiB less"),
     ];
 
