@@ -121,13 +121,16 @@ fn answer(report: &Report) -> Vec<Block> {
     blocks.push(Block::Beside(figure.into_iter().chain(tables).collect()));
     if let Some(lead) = lead {
         if lead.settings.len() > BESIDE {
-            blocks.push(Block::note(format!("{} more settings below.", lead.settings.len() - BESIDE)));
+            let more = counted(lead.settings.len() - BESIDE, "more setting");
+            blocks.push(Block::note(format!("{more} below.")));
         }
         blocks.push(Block::note(legend(lead)));
     }
     blocks.push(asked::meanings(report));
     blocks.extend(asked::job(report));
-    blocks.push(Block::sentences(lead.map_or(Vec::new(), |lead| in_words(report, lead))));
+    let told = lead.into_iter().flat_map(|lead| decisions(report, lead));
+    blocks.push(Block::List(told.map(|one| Item::of(&one.answer).named(&one.question)).collect()));
+
     let others = report.experiments.iter().filter(|one| lead.is_none_or(|lead| lead.name != one.name));
     let others = others.map(|one| {
         let item = Item::of(capital(one.question)).named(one.name);
@@ -164,10 +167,9 @@ fn legend(experiment: &Experiment) -> String {
 }
 
 /// What its tables and findings mean for a decision. Differences of pairs are in the section.
-fn in_words(report: &Report, experiment: &Experiment) -> Vec<String> {
-    let own = report.claims.iter();
-    let own = own.filter(|one| one.experiment == experiment.name && one.topic != Topic::Difference);
-    own.map(Claim::text).collect()
+fn decisions<'a>(report: &'a Report, experiment: &Experiment) -> impl Iterator<Item = &'a Claim> {
+    let of = experiment.name;
+    report.claims.iter().filter(move |one| one.experiment == of && one.topic != Topic::Difference)
 }
 
 /// The most expensive pieces of each subject after each prestate, without those whose interval includes zero.
@@ -195,7 +197,7 @@ fn dearest(experiment: &Experiment) -> Vec<String> {
 /// An experiment in a few sentences.
 fn in_short(report: &Report, experiment: &Experiment) -> Vec<String> {
     let mut sentences = dearest(experiment);
-    sentences.extend(in_words(report, experiment));
+    sentences.extend(decisions(report, experiment).map(Claim::text));
     if experiment.speaks_for_itself() || !sentences.is_empty() {
         return sentences;
     }
