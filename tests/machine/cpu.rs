@@ -48,7 +48,7 @@ fn three_percent_more_are_found_and_none_are_called_the_same() {
         assert_eq!(decided.len(), 12, "{all:?}");
         assert!(decided.iter().all(|(_, verdict)| verdict == word), "{subject}: {all:?}");
     }
-    assert!(ran.stdout.contains("is computing slower? compared with one: 12 same, 12 slower"), "{ran}");
+    assert!(ran.stdout.contains("is computing slower?  compared with one: 12 same, 12 slower"), "{ran}");
 }
 
 #[test]
