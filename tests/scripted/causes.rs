@@ -151,7 +151,9 @@ fn the_key_that_takes_the_difference_away_is_named() {
     let said = &causes(&analysis).told();
     assert_eq!(
         said,
-        &["docker: 2 calls are slower than the baseline: 1 because of pid, 1 because of seccomp"]
+        &[
+            "docker: 2 calls are slower than the baseline by more than the noise floor: 1 because of pid, 1 because of seccomp"
+        ]
     );
     assert_eq!(rules(&analysis), [""; 0]);
 }
@@ -229,7 +231,7 @@ fn what_was_not_decided_is_counted_beside_what_is_slower() {
     assert_eq!(causes(&analyse(&run)).told().len(), 1);
     let docker = cell_of(&run, "docker");
     run.series[docker].values[3].fill(f64::NAN);
-    let expected = "not all calls were decided; of 12 comparisons with the baseline: no data: 1";
+    let expected = "not all calls were decided; of 12 calls compared with the baseline: no data: 1";
     assert_eq!(causes(&analyse(&run)).told().last(), Some(&expected));
 }
 
@@ -314,7 +316,8 @@ fn what_twins_differ_by_too_has_no_cause_and_no_sentence() {
     let (cause, share, others) = cause_of(&analysis, "getppid").unwrap();
     assert_eq!((cause.as_str(), share), ("not named", None));
     assert!(others.contains("seccomp=off 100 %"), "the observation is reported all the same: {others}");
-    let said = "docker: no call is slower than the baseline by more than the noise floor; 1 is slower by no more than that";
+    let said =
+        "docker: no call is slower than the baseline by more than the noise floor; 1 by no more than that";
     assert_eq!(causes(&analysis).told(), [said]);
     let claims = claims(&run, &analysis);
     let says = |words: &str| claims.iter().any(|one| one.answer.contains(words));

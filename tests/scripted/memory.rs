@@ -66,7 +66,7 @@ fn the_smallest_limit_is_found_in_few_tries() {
     }
     let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        told.contains("light: a container starts with 1.0") && told.contains("with less it is refused: more"),
+        told.contains("light with 1.0") && told.contains("light: with less it is refused: more"),
         "{ran}"
     );
     assert!(told.contains("refused: more memory than its limit, by its script"), "{ran}");

@@ -362,7 +362,17 @@ impl Plan {
 
     /// The name of a cell in a sentence.
     pub fn named(&self, cell: usize) -> String {
-        format!("`{}`{}", self.entry(cell).label, self.cells[cell].setting.in_brackets())
+        let (label, own) = (&self.entry(cell).label, &self.cells[cell]);
+        format!("`{label}`{}", Setting(self.telling(own.experiment, &own.setting)).in_brackets())
+    }
+
+    /// The keys of a setting whose values differ among the cells of an experiment, with their values.
+    pub fn telling(&self, experiment: &str, setting: &Setting) -> Vec<(&'static str, &'static str)> {
+        let cells = || self.cells.iter().filter(|cell| cell.experiment == experiment);
+        let differs = |(key, value): &&(&'static str, &'static str)| {
+            cells().any(|cell| cell.setting.get(key) != Some(*value))
+        };
+        setting.0.iter().filter(differs).copied().collect()
     }
 
     /// The metrics of a cell.

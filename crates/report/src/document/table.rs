@@ -4,7 +4,7 @@
 use super::Tone;
 use crate::report::text::{bound, clean, common_scale, decimals, in_brackets, number, parts};
 use crate::stats::Estimate;
-use crate::units::Unit;
+use crate::units::{Scale, Unit};
 use crate::verdict::Kind;
 
 /// A table.
@@ -119,6 +119,11 @@ impl Column {
     /// A column of estimates with their intervals in one unit, which is in the heading; missing ones are dashes.
     pub fn measured(name: &str, unit: Unit, values: &[Option<Estimate>]) -> (Column, Vec<Cell>) {
         let scale = common_scale(unit, values.iter().flatten().map(|one| one.value.abs()));
+        Column::scaled(name, scale, values)
+    }
+
+    /// The same in a unit that other columns share.
+    pub fn scaled(name: &str, scale: Scale, values: &[Option<Estimate>]) -> (Column, Vec<Cell>) {
         let cell = |one: &Option<Estimate>| {
             let Some(one) = one else { return Cell::nothing("–") };
             let shown = one.value / scale.divisor;

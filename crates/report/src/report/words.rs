@@ -13,12 +13,9 @@ use crate::verdict::{About, Finding, HOPELESS, Verdict};
 
 /// The values of a setting that others of the experiment do not share; all of them if there is no other setting.
 pub(super) fn setting_values(plan: &Plan, experiment: &str, setting: &Setting) -> String {
-    let cells = plan.cells.iter().filter(|cell| cell.experiment == experiment);
-    let others: Vec<&Setting> = cells.map(|cell| &cell.setting).filter(|other| *other != setting).collect();
-    let is_own = |(key, value): &&(&'static str, &'static str)| {
-        others.is_empty() || others.iter().any(|other| other.get(key) != Some(*value))
-    };
-    clean(&listed(setting.0.iter().filter(is_own).map(|(_, value)| value), ", "))
+    let is_alone = plan.cells.iter().all(|one| one.experiment != experiment || one.setting == *setting);
+    let told = if is_alone { setting.0.clone() } else { plan.telling(experiment, setting) };
+    clean(&listed(told.iter().map(|(_, value)| value), ", "))
 }
 
 /// How a sentence about a comparison of the plan begins.

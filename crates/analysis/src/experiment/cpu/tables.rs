@@ -85,8 +85,10 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     }
     let names = ["subject", "CPUs"].into_iter().chain(kinds.iter().copied());
     let mut notes = vec![
-        "each difference from the baseline as a share of it; after `same`, the end of the interval that is farther from \
-         zero; after other words, the difference itself"
+                        "difference from the baseline, as a share of it; brackets alone: not decided, it lies between these ends; `same`: at most \
+         so much either way"
+
+
             .to_owned(),
         "`elapsed` is what a user waits for, with limits and others on the CPUs; the other columns are the core's speed in \
          its calmest passes, which no limit changes"
@@ -116,10 +118,13 @@ fn told(view: &View<'_>, finding: &Finding) -> Item {
     let Some(baseline) = baseline.filter(|value| *value > 0.0) else {
         return Item::Text(finding.kind().word().into());
     };
-    let reach = difference.interval.map(|interval| interval.farthest_end() / baseline * 100.0);
-    let percent = signed(difference.value / baseline * 100.0);
-    Item::Text(match (&finding.verdict, reach) {
-        (Verdict::Same, Some(reach)) => format!("same ±{reach:.1} %"),
+    let share = |value: f64| value / baseline * 100.0;
+    let percent = signed(share(difference.value));
+    Item::Text(match (&finding.verdict, difference.interval) {
+        (Verdict::Same, Some(ends)) => format!("same ±{:.1} %", share(ends.farthest_end())),
+        (Verdict::Undecided { .. }, Some(ends)) => {
+            format!("[{}, {}] %", signed(share(ends.low)), signed(share(ends.high)))
+        }
         _ => format!("{} {percent} %", finding.kind().word()),
     })
 }

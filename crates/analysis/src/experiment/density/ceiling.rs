@@ -101,7 +101,8 @@ pub fn ceiling(most: &Seen, alone: f64, fewer: Option<&Seen>) -> Ceiling {
         let predicted = own.min(fewer.at_once / alone);
         (predicted, (fewer.rate / predicted - 1.0).abs() <= CONFIRMED)
     });
-    Ceiling { cause, rate, predicted }
+    // What was seen is possible, though the parts of a start say less.
+    Ceiling { cause, rate: rate.max(most.rate), predicted }
 }
 
 #[cfg(test)]

@@ -334,12 +334,12 @@ fn rooms(subjects: &[Of<'_>]) -> Option<ExperimentTable> {
             }
             let beyond = room.fits / tried as f64;
             let far = if beyond > 2.0 {
-                format!(", {beyond:.0} times as many as were tried")
+                format!(" ({beyond:.0} times as many as were tried: reckoned, not seen)")
             } else {
                 String::new()
             };
             summary.push(format!(
-                "{}: by what each uses, {} containers would fit here{far}; what ends first: {}",
+                "{}: {} containers by what each uses{far}; what ends first: {}",
                 own.label,
                 number(room.fits, 0),
                 resource.words()

@@ -102,9 +102,11 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
         ExperimentTable {
             rows: cells.iter().map(|cell| row(view, *cell, &PAYERS)).collect(),
             notes: vec![
-                "one more: what each container after the first adds; of it, by who pays: its own cgroup, the helpers of its engine, the \
-                 caller (what clients made and left), and kernel memory that no cgroup is charged for"
+                                                "who pays for each container after the first: its own cgroup, its engine's helpers, the caller (what clients left), or no \
+                 cgroup (kernel memory)"
                     .to_owned(),
+
+
                 "unexplained: the machine's own change less all that is known; first: what the first container adds more; without any: \
                  the engine's daemons before the first one"
                     .to_owned(),

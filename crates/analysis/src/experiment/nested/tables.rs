@@ -7,6 +7,8 @@ use super::names::{
 use super::{DOES, INSIDE, NAME, SIBLING};
 use crate::names::{Counter, Fact};
 use crate::stats::Estimate;
+use crate::text::listed;
+
 use crate::units::Unit;
 use crate::verdict::View;
 use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen};
@@ -163,6 +165,18 @@ fn told(label: &str, rows: &[Row<'_>]) -> String {
     format!("{label}: containers run inside with {inside}; {kept}{}", unsynced.unwrap_or_default())
 }
 
+/// Which ways work and give nothing of the host away, where several engines are outside.
+fn kept(labels: &[&str], rows: &[Row<'_>]) -> Option<String> {
+    let of = |label: &&str| {
+        let own = rows.iter().filter(|row| row.view.label(row.cell) == *label && row.keeps());
+        let mut ways: Vec<&str> = own.map(Row::way).collect();
+        ways.dedup();
+        (!ways.is_empty()).then(|| format!("{label} with {}", ways.join(", ")))
+    };
+    let told = listed(labels.iter().filter_map(of), "; ");
+    (labels.len() > 1 && !told.is_empty()).then(|| format!("nothing of the host could be opened in {told}"))
+}
+
 /// The tables.
 pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
     let has_samples = |cell: &usize| view.run.series[*cell].samples.iter().any(Option::is_some);
@@ -202,7 +216,9 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
         let gives = text(row.gives().as_deref());
         head(row).into_iter().chain([asked, gives, driver, cgroup, instead]).collect()
     };
-    let mut answers = Answer::all("what works?", labels.iter().map(|label| told(label, &rows)));
+    let mut answers = Answer::all("which to use?", kept(&labels, &rows));
+    answers.extend(Answer::all("what works?", labels.iter().map(|label| told(label, &rows))));
+
     for label in &labels {
         // Ways that fail in the same words are named together.
         let mut all: Vec<(String, Vec<&str>)> = Vec::new();

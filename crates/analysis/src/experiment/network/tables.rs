@@ -216,7 +216,10 @@ fn row(shown: &Shown, view: &View<'_>, cell: usize) -> Vec<Item> {
         Item::Text((shown.exchange)(setting)),
         value(JUDGED),
         priced(adds(cell), "no data"),
-        priced(kernel(view, cell).and_then(adds), "not measured"),
+        match view.plan().entry(cell).layer {
+            Layer::Floor if !is_reference => Item::Nothing("all".to_owned()),
+            _ => priced(kernel(view, cell).and_then(adds), "not measured"),
+        },
         match adds(cell).filter(|_| !is_reference).and_then(|adds| matters_below(view, cell, &adds)) {
             Some(longest) => Item::Value(longest),
             None => Item::Nothing("not known".into()),

@@ -139,7 +139,7 @@ fn not_listed(view: &View<'_>) -> Option<String> {
             open.join(", ")
         )),
         (open, _, all) => Some(format!(
-            "not all calls were decided; of {all} comparisons with the baseline: {}",
+            "not all calls were decided; of {all} calls compared with the baseline: {}",
             open.join(", ")
         )),
     }
@@ -171,11 +171,15 @@ fn summary(view: &View<'_>, found: &[Cause]) -> Vec<String> {
         let are = |count: usize| if count == 1 { "is" } else { "are" };
         let slower = match above.len() {
             0 => "no call is slower than the baseline by more than the noise floor".to_owned(),
-            calls => format!("{} {} slower than the baseline: {told}", counted(calls, "call"), are(calls)),
+            calls => format!(
+                "{} {} slower than the baseline by more than the noise floor: {told}",
+                counted(calls, "call"),
+                are(calls)
+            ),
         };
         let below = match hidden.len() {
             0 => String::new(),
-            calls => format!("; {calls} {} slower by no more than that", are(calls)),
+            calls => format!("; {calls} by no more than that"),
         };
         format!("{}: {slower}{below}", plan.subjects[index].label)
     };

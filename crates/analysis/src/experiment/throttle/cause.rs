@@ -37,7 +37,7 @@ fn told_of_cells(cells: &[&Measured]) -> Option<Told> {
     let seen = format!("with {}{}", quota_in_words(worst.quota), told(worst));
     let Some(control) = best(cells.iter().filter(|cell| cell.is_control())) else {
         return Some(open(format!(
-            "{seen}; the cause is unknown, since no quota above the load was measured"
+            "{seen}; whether the limit is the cause is not tested, since no quota above the load was measured"
         )));
     };
     let work = worst.work_share(control).map(|share| {
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn without_a_quota_there_is_no_control() {
         let told = of(&[without_a_quota(), measured(10)]).unwrap();
-        assert!(told.ends_with("the cause is unknown, since no quota above the load was measured"), "{told}");
+        assert!(told.ends_with("is not tested, since no quota above the load was measured"), "{told}");
     }
 
     #[test]

@@ -34,7 +34,10 @@ pub(super) fn told_of(view: &View<'_>, rows: &[Row]) -> Vec<String> {
         let enough = such(Kind::Same, "enough").pop();
         let too_small = such(Kind::Slower, "not enough").into_iter().next();
         let open = such(Kind::Undecided, "undecided");
-        let told = listed(enough.into_iter().chain(too_small).chain(open), ", ");
+        let larger = (enough.is_none() && open.is_empty() && too_small.is_some())
+            .then(|| "and no larger limit was measured".to_owned());
+        let told = listed(enough.into_iter().chain(too_small).chain(open).chain(larger), ", ");
+
         (!told.is_empty()).then(|| {
             let what = "how much longer the median burst takes than without a limit";
             format!("`{}`, {}: {told}; in brackets: {what}", name[0], name[1])

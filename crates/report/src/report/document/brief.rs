@@ -285,10 +285,12 @@ fn few(mut items: Vec<Item>) -> Vec<Item> {
 fn the_rest(report: &Report, look: &Look, left_out: usize) -> String {
     let all = match left_out {
         _ if report.samples == 0 => "Machine, programs and failures".to_owned(),
-        0 => "All verdicts".to_owned(),
+        0 => "More".to_owned(),
+
         more => counted(more, "more answer"),
     };
-    let one = if report.claims.is_empty() { "" } else { "; all numbered: `--question 0`" };
+    let one = if report.claims.is_empty() { "" } else { " or `--question 0`" };
+
     format!("{all}: `dunnage report {} --full`{one}", in_shell([clean(&look.place)]))
 }
 

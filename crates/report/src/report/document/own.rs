@@ -4,14 +4,15 @@ use super::compared::verdict;
 use crate::distinct;
 use crate::document::{Block, Cell, Column, Item, Table, Tone};
 use crate::report::model::{Amount, Effect, Experiment, Metric, Priced};
-use crate::report::text::{capital, estimated, percent, percent_parts, width, with_interval};
+use crate::report::text::{capital, common_scale, estimated, percent, percent_parts, width, with_interval};
 use crate::stats::Estimate;
 use crate::units::{Unit, counted};
 use crate::verdict::Sum;
 use crate::verdict::table::{ExperimentTable, Item as Shown, Screen};
 
-/// A note of a table on a screen fits a line.
-const LINE: usize = 80;
+/// A note of a table on a screen fits two lines.
+const LINES: usize = 160;
+
 /// The most notes of a table on a screen.
 const NOTES: usize = 1;
 
@@ -124,21 +125,29 @@ fn exhibited(experiment_table: &ExperimentTable, labels: &[String]) -> Table {
         Some(_) if index > 0 => Column::numbers(&column.name),
         _ => Column::words(&column.name),
     };
-    // Where all are estimates of a similar size, their unit is in the heading.
-    let measured = |index: usize| -> Option<(Column, Vec<Cell>)> {
-        let column = experiment_table.columns.get(index).filter(|_| index > 0)?;
-        let unit = column.unit?;
+    let estimates = |index: usize| -> Option<Vec<Option<Estimate>>> {
         let of = |row: &Vec<Shown>| match &row[index] {
             Shown::Interval(one) => Some(Some(*one)),
             Shown::Nothing(_) => Some(None),
             _ => None,
         };
-        let all: Vec<Option<Estimate>> = experiment_table.rows.iter().map(of).collect::<Option<_>>()?;
-        let sizes = all.iter().flatten().map(|one| one.value.abs()).filter(|size| *size > 0.0);
-        let (least, most) =
-            sizes.fold((f64::INFINITY, 0.0_f64), |(least, most), one| (least.min(one), most.max(one)));
-        (most > 0.0 && most / least < ALIKE).then(|| Column::measured(&column.name, unit, &all))
+        experiment_table.rows.iter().map(of).collect()
     };
+    // Where all are estimates of a similar size, their unit is in the heading: that of all columns if these are alike too.
+    let measured = |index: usize| -> Option<(Column, Vec<Cell>)> {
+        let column = experiment_table.columns.get(index).filter(|_| index > 0)?;
+        let (unit, all) = (column.unit?, estimates(index)?);
+        let beside = |at: &usize| experiment_table.columns[*at].unit == Some(unit);
+        let others = (1..experiment_table.columns.len()).filter(beside).filter_map(estimates).flatten();
+        let together: Vec<Option<Estimate>> = others.collect();
+        let scale = [&together, &all].into_iter().find_map(|all| {
+            let sizes = || all.iter().flatten().map(|one| one.value.abs()).filter(|size| *size > 0.0);
+            let (least, most) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
+            (most > 0.0 && most / least < ALIKE).then(|| common_scale(unit, sizes()))
+        })?;
+        Some(Column::scaled(&column.name, scale, &all))
+    };
+
     let cell = |(index, item): (usize, &Shown)| {
         let unit = experiment_table.columns.get(index).and_then(|column| column.unit).unwrap_or(Unit::Ratio);
         match item {
@@ -266,8 +275,9 @@ pub(super) fn short_table(experiment: &Experiment, most: usize) -> Option<Block>
 pub(super) fn cut(mut table: Table, most: usize) -> Table {
     let rows = table.rows.len();
     table.rows.truncate(most);
-    table.notes.retain(|note| width(note) <= LINE);
     table.notes.truncate(NOTES);
+    table.notes.retain(|note| width(note) <= LINES);
+
     match rows.saturating_sub(most) {
         0 => table,
         more => table.note(format!("and {} in `--full`", counted(more, "more row"))),

@@ -76,9 +76,15 @@ pub(super) fn table(experiment: &Experiment, most: usize) -> Option<Table> {
     }
     let own =
         equalised.map(|ladder| listed(done_without(&ladder.shared_keys), ", ")).filter(|own| !own.is_empty());
-    let note =
-        own.map(|own| format!("own: the engine's {own}; each part is a difference of the medians here"));
-    Some(note.into_iter().fold(table, Table::note))
+    let own = own.map(|own| format!("own: the engine's {own}"));
+
+    let of_floor =
+        stack.has_another_floor(installed).then(|| "kernel: by a floor in cgroups like theirs".to_owned());
+    let parts = "parts are differences of these medians".to_owned();
+    let parts = (own.is_some() && of_floor.is_none()).then_some(parts);
+    let note = listed(own.into_iter().chain(parts).chain(of_floor), "; ");
+
+    Some(if note.is_empty() { table } else { table.note(note) })
 }
 
 /// The name of a row. On the equalised ladder that is the name of the same engine as installed, if there is only one.
@@ -195,6 +201,18 @@ impl Stack<'_> {
         }
     }
 
+    /// Whether the kernel's part is that of another floor than the one that is shown.
+    fn has_another_floor(&self, ladder: &Ladder) -> bool {
+        let shown: Vec<&str> = told(ladder).into_iter().map(|row| row.label.as_str()).collect();
+        let is_other = |row: &&Row| {
+            let label = row.floor.as_ref().map(|(label, _)| label);
+            label.is_some_and(|label| {
+                !shown.contains(&label.as_str()) && ladder.rows.iter().any(|one| one.label == *label)
+            })
+        };
+        told(ladder).iter().any(is_other)
+    }
+
     /// How a subject compares with the quickest one of its layer that has what it has.
     fn beside(&self, row: &Row, rows: &[&Row]) -> Cell {
         let mut own: Vec<&Row> =
@@ -215,7 +233,9 @@ impl Stack<'_> {
             place(one).zip(place(other)).is_some_and(|(one, other)| one.best > other.worst)
         };
         if best.label == row.label {
-            let is_first = others.iter().all(|other| is_behind(other, row));
+            let is_slower = |other: &Row| matches!(self.between(other, row), Some((_, Some(_))));
+            let is_first = others.iter().all(|other| is_behind(other, row) || is_slower(other));
+
             return if is_first { Cell::words("fastest").tone(Tone::Strong) } else { self.open(row, others) };
         }
         match self.between(row, best) {

@@ -9,7 +9,17 @@ use crate::stats::Estimate;
 use crate::units::{Unit, counted, three_digits};
 use crate::verdict::{Finding, HOPELESS, Verdict};
 
+/// How far apart the two sides may be, as a share of the one compared with: the farther end of the ratio's interval.
+fn apart(finding: &Finding) -> Option<f64> {
+    finding.ratio?.interval.map(|one| (one.high - 1.0).abs().max((1.0 - one.low).abs()))
+}
+
+fn is_are(count: usize) -> &'static str {
+    if count == 1 { "is" } else { "are" }
+}
+
 /// Pairs named as examples of open comparisons.
+
 const EXAMPLES: usize = 3;
 
 impl<'a> One<'a> {
@@ -53,16 +63,14 @@ impl<'a> One<'a> {
         };
         // A round counts for a comparison if both sides have a value in it.
         let (have, need) = few.iter().filter_map(rounds).max()?;
-        let which = if few.len() == self.findings.len() {
-            format!("verdicts for {}", self.name)
-        } else {
-            let [subject, against] = sides(&few[0].about);
-            let more = if few.len() > 1 { format!(" and {} more", few.len() - 1) } else { String::new() };
-            format!("verdict on {subject} against {against}{more} for {}", self.name)
-        };
-        let have = counted(have, "round");
-        let text =
-            format!("no {which}: both sides have values in {have}, and this many comparisons need {need}");
+        let of = counted(self.findings.len(), "comparison");
+        let [subject, against] = sides(&few[0].about);
+        let more = if few.len() > 1 { format!(" and {} more", few.len() - 1) } else { String::new() };
+        let some = few.len();
+        let text = format!(
+            "{some} of {of}: {need} rounds are needed, {have} have values: {subject} against {against}{more}"
+        );
+
         Some(self.claim(Topic::Open, text, few))
     }
 
@@ -78,8 +86,14 @@ impl<'a> One<'a> {
         };
         let mut needed: Vec<usize> = open.iter().filter_map(rounds).collect();
         needed.sort_unstable();
-        let size = |finding: &Finding| finding.difference.map_or(0.0, |one| one.value.abs());
-        open.sort_by(|one, other| size(other).total_cmp(&size(one)));
+        // Metrics have units of their own: what they share is how far apart the two may be.
+        open.sort_by(|one, other| apart(other).unwrap_or(0.0).total_cmp(&apart(one).unwrap_or(0.0)));
+        let at_most = open.first().filter(|_| open.iter().all(|one| apart(one).is_some()));
+        let at_most = at_most.and_then(|one| apart(one)).map_or(String::new(), |widest| {
+            let each = if open.len() > 1 { "each " } else { "" };
+            format!(", {each}at most {} apart", percent(widest))
+        });
+
         // The subject of a comparison, what it is compared with, and the metric and setting.
         let parts = |finding: &&Finding| {
             let about = &finding.about;
@@ -89,8 +103,8 @@ impl<'a> One<'a> {
             let [subject, against] = sides(about);
             (subject, against, in_brackets(&place.join(", ")))
         };
-        let of = format!("of {} of {}", counted(self.findings.len(), "comparison"), self.name);
-        let is_are = |count: usize| if count == 1 { "is" } else { "are" };
+        let of = format!("of {}", counted(self.findings.len(), "comparison"));
+
         let mut text = String::new();
         let named = |all: &[&Finding]| {
             let parts: Vec<(String, String, String)> = all.iter().take(EXAMPLES).map(parts).collect();
@@ -105,7 +119,7 @@ impl<'a> One<'a> {
             format!("{such} {}{shared}", joined(&named.collect::<Vec<_>>(), "and"))
         };
         if !open.is_empty() {
-            text = format!("{} {of} {} undecided{}", open.len(), is_are(open.len()), named(&open));
+            text = format!("{} {of}{at_most}{}", open.len(), named(&open));
         }
         // The rounds that half of them need: the last one may need far more.
         if let Some(rounds) = needed.get(needed.len() / 2) {

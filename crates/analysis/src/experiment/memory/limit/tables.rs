@@ -3,7 +3,7 @@
 use super::NAME;
 use super::names::BELOW;
 use crate::stats::Estimate;
-use crate::text::estimated;
+use crate::text::listed;
 use crate::units::Unit;
 use crate::verdict::View;
 use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen};
@@ -48,19 +48,16 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
         .collect()
     };
     let told = |cell: &usize| {
-        let [smallest, comfortable] = ["smallest", "comfortable"].map(|metric| of(*cell, metric));
-        let (label, smallest) = (view.label(*cell), estimated(Unit::Bytes, &smallest?));
-        // An engine may have a minimum of its own.
-        if let Some(words) = below(*cell).and_then(|all| all.strip_prefix("refused: ")) {
-            return Some(format!(
-                "{label}: a container starts with {smallest}; with less it is refused: {words}"
-            ));
-        }
-        let comfortable = estimated(Unit::Bytes, &comfortable?);
-        Some(format!(
-            "{label}: a container starts with {smallest} and is left alone by the kernel from {comfortable} on"
-        ))
+        let smallest = Unit::Bytes.format(of(*cell, "smallest")?.value);
+        Some(format!("{} with {smallest}", view.label(*cell)))
     };
+    let told = listed(cells.iter().filter_map(told), "; ");
+    // An engine may have a minimum of its own.
+    let refused = |cell: &usize| {
+        let words = below(*cell)?.strip_prefix("refused: ")?;
+        Some(format!("{}: with less it is refused: {words}", view.label(*cell)))
+    };
+
     let columns = vec![
         Column::of_texts("subject"),
         Column::of_values("starts with", Unit::Bytes),
@@ -83,7 +80,13 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
             "peak: the most that is charged without a limit, with pages that each CPU keeps unused, which a limit leaves out; then what a start takes without one, with the second and with the first"
                 .to_owned(),
         ],
-                answers: Answer::decided("how little is enough?", cells.iter().filter_map(told)),
+                                        answers: [
+            Answer::decided("how little is enough?", Some(told).filter(|all| !all.is_empty())),
+            Answer::decided("why no less?", cells.iter().filter_map(refused)),
+        ]
+        .concat(),
+
+
         screen: Screen::Part { columns: ANSWER.to_vec(), rows: (0..cells.len()).collect() },
         ..ExperimentTable::new(NAME, "limits", title, columns)
     }]

@@ -76,9 +76,10 @@ fn speeds(view: &View<'_>, cells: &[usize]) -> ExperimentTable {
     ExperimentTable {
         rows: cells.iter().map(row).collect(),
         notes: vec![
-            "medians with their 95 % intervals; a gigabyte is 10⁹ bytes; `read` comes from the device, `read again` from the page cache"
+            "a gigabyte is 10⁹ bytes; GB read: from the device".to_owned(),
+            "medians with their 95 % intervals; GB read again: from the page cache".to_owned(),
+            "only numbers of the class `durable` are a disk's; the next table says why others are not"
                 .to_owned(),
-            "only numbers of the class `durable` are a disk's; the next table says why others are not".to_owned(),
         ],
         answers: answers(view, cells),
         screen: Screen::Part { columns: ANSWER.to_vec(), rows: first },
@@ -134,6 +135,12 @@ fn answers(view: &View<'_>, cells: &[usize]) -> Vec<Answer> {
         }
     }
     let is_first = |cell: &&usize| written(view, **cell) == written(view, cells[0]);
+    let durable = cells.iter().filter(|cell| class_of(view, **cell) == Class::Durable).count();
+    if durable == cells.len() {
+        faults.push(
+            "yes: in every place they had arrived at the device when the last sync returned".to_owned(),
+        );
+    }
     for metric in ["write_gb", "fsync"] {
         let told = cells.iter().filter(is_first).filter_map(|cell| against_the_host(view, *cell, metric));
         let (same, other): (Vec<_>, Vec<_>) = told.partition(|(_, is_same)| *is_same);
@@ -146,7 +153,7 @@ fn answers(view: &View<'_>, cells: &[usize]) -> Vec<Answer> {
         }
     }
     [
-        Answer::all("is it on the disk?", faults),
+        Answer::all("do bytes reach it?", faults),
         Answer::all("slower than the host?", all),
         Answer::all("is it comparable?", elsewhere(view, cells)),
     ]

@@ -38,7 +38,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
              owners are mapped when they are read"
                 .to_owned(),
         ],
-                answers: Answer::decided("what does the first cost?", told),
+                answers: Answer::all("what does the first cost?", told),
         screen: Screen::All,
         ..ExperimentTable::new(NAME, "owners", "the first container on an image, and later ones".to_owned(), columns)
     }]
@@ -66,7 +66,8 @@ fn row(view: &View<'_>, cell: usize) -> Vec<Item> {
     row
 }
 
-/// What the first container adds, if that is decided.
+/// What the first container adds.
+
 fn told(view: &View<'_>, cell: usize) -> Option<String> {
     let (added, later) = (estimate(view, cell, "added")?, estimate(view, cell, "later")?);
     let how = match owners(view, cell) {
@@ -75,6 +76,8 @@ fn told(view: &View<'_>, cell: usize) -> Option<String> {
         }
         Some("idmapped") => ": the files stay as they are, and their owners are mapped when they are read",
         Some("unpacked") => ": the files were given to their users as the image was loaded",
+        Some("none") => ": root inside is root outside, so no file changes its owner",
+
         _ => "",
     };
     let (name, count) = (view.label(cell), files(&view.cell(cell).setting));
@@ -86,6 +89,13 @@ fn told(view: &View<'_>, cell: usize) -> Option<String> {
         Decision::Same => Some(format!(
             "{name}: the first container on an image of {count} files takes as long as later ones{how}"
         )),
-        Decision::Less | Decision::Undecided { .. } | Decision::TooFew { .. } => None,
+                Decision::Undecided { .. } => added.interval.map(|ends| {
+            format!(
+                "{name}: not decided for the first container on an image of {count} files: at most {} longer than later ones{how}",
+                Unit::Seconds.format(ends.high.max(0.0))
+            )
+        }),
+        Decision::Less | Decision::TooFew { .. } => None,
+
     }
 }
