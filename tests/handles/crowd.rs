@@ -101,7 +101,7 @@ fn what_is_planted_in_starts_is_found_and_what_fails_is_counted() {
         let [_, _, limit] = *series.series(resource).unwrap() else { panic!("three numbers") };
         assert!(limit > 1000, "{resource}: {limit}");
     }
-    assert!(ran.stdout.contains("containers would fit here"), "{ran}");
+    assert!(ran.stdout.contains("containers by what each uses"), "{ran}");
     assert_eq!(left::of_run(&recorded.environment.run), Vec::<String>::new());
 }
 

@@ -6,6 +6,8 @@
 //! missing: what it would have shown is unknown, and it may be unknown because it is far from the others. So the
 //! ends of an interval are those that remain when all such rounds are at the lowest and at the highest place.
 
+use std::cmp::Ordering;
+
 use super::level::Alpha;
 use super::order::{Estimate, Interval};
 use super::sample::Sample;
@@ -118,7 +120,14 @@ impl Pairs {
     /// overflows.
     pub fn ratio(&self, timer_floor: f64, alpha: Alpha) -> Option<Estimate> {
         // Written so that a NaN floor gives no ratio either.
-        let is_clear_of_floor = self.baseline.median() >= RATIO_FLOORS * timer_floor;
+        let least = RATIO_FLOORS * timer_floor;
+        let clear = self.baseline.values().iter().filter(|value| **value >= least).count();
+        let is_clear_of_floor = match (2 * clear).cmp(&self.baseline.count()) {
+            // Half of them are below: the middle may still be above.
+            Ordering::Equal => self.baseline.median() >= least,
+            most => most.is_gt(),
+        };
+
         let sides = [self.baseline.values(), self.subject.values()];
         if !is_clear_of_floor || sides.into_iter().flatten().any(|value| *value <= 0.0) {
             return None;

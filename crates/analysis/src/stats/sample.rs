@@ -6,7 +6,15 @@
 
 use std::borrow::Borrow;
 
+/// From so many numbers on, those near a rank are taken out before they are sorted.
+const MANY: usize = 1 << 14;
+/// So many are drawn to find which those are.
+const DRAWN: usize = 1 << 11;
+/// So many of the drawn on either side: five standard deviations of the place of a median among them.
+const BESIDE: usize = 113;
+
 /// At least one finite number, in order of measurement.
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     values: Box<[f64]>,
@@ -64,16 +72,16 @@ impl Sample {
         value
     }
 
-    /// Several quantiles from one copy of the data; each as [`Sample::quantile`] gives it.
+    /// Several quantiles, each as [`Sample::quantile`] gives it.
+
     pub fn quantiles<const K: usize>(&self, ps: [f64; K]) -> [f64; K] {
         let last = self.count() - 1;
         let positions = ps.map(|p| if p > 0.0 { p.min(1.0) * last as f64 } else { 0.0 });
-        let mut scratch = self.keys();
         positions.map(|position| {
             let below = (position.floor() as usize).min(last);
             let above = (below + 1).min(last);
-            let mut pair = [0.0; 2];
-            select(&mut scratch, &[below, above], &mut pair);
+            let pair = self.at([below, above]);
+
             let share = position - below as f64;
             // Written as a sum of two parts, since the difference of the two could overflow, and
             // kept between them, since rounding could put the sum outside.
@@ -88,9 +96,34 @@ impl Sample {
     pub fn order_statistics<const K: usize>(&self, ranks: [usize; K]) -> [f64; K] {
         debug_assert!(ranks.is_sorted());
         let positions = ranks.map(|rank| rank.clamp(1, self.count()) - 1);
+        self.at(positions)
+    }
+
+    /// The numbers at ascending positions, from 0, of the sorted ones.
+    fn at<const K: usize>(&self, positions: [usize; K]) -> [f64; K] {
         let mut found = [0.0; K];
-        select(&mut self.keys(), &positions, &mut found);
+        let (mut keys, below) = self.around(&positions).unwrap_or_else(|| (self.keys(), 0));
+        select(&mut keys, &positions.map(|at| at - below), &mut found);
         found
+    }
+
+    /// The numbers between two that are likely to enclose these positions, and how many are below: one look at each number instead of
+    /// several (the idea of Floyd and Rivest, "Expected time bounds for selection", 1975). None if there are few, or a position is
+    /// outside.
+    fn around(&self, positions: &[usize]) -> Option<(Vec<i64>, usize)> {
+        let (first, last) = (*positions.first()?, *positions.last()?);
+        if self.count() < MANY {
+            return None;
+        }
+        let step = self.count() / DRAWN;
+        let mut drawn: Vec<f64> = self.values.iter().step_by(step).copied().collect();
+        drawn.sort_unstable_by(f64::total_cmp);
+        let (low, high) = ((first / step).checked_sub(BESIDE)?, last / step + BESIDE);
+        let (low, high) = (drawn[low], *drawn.get(high)?);
+        let below = self.values.iter().filter(|value| **value < low).count();
+        let between = self.values.iter().filter(|value| (low..=high).contains(*value));
+        let between: Vec<i64> = between.map(|value| in_order(value.to_bits() as i64)).collect();
+        (below <= first && last < below + between.len()).then_some((between, below))
     }
 
     /// The ranks, counted from 1, of the one or two numbers in the middle.
@@ -217,6 +250,19 @@ mod tests {
             prop_assert_eq!(sample.order_statistics(ranks), expected);
             prop_assert_eq!(sample.min(), sorted[0]);
             prop_assert_eq!(sample.max(), sorted[sorted.len() - 1]);
+        }
+
+                #[test]
+        fn many_are_selected_like_few(seed: u64, kinds in 1u64..100_000, ranks: [u32; 3]) {
+            let mut rng = crate::stats::Rng::new(seed);
+            let kinds = std::num::NonZeroU64::new(kinds).unwrap();
+            let values: Vec<f64> = (0..MANY + 77).map(|_| rng.below(kinds) as f64 - 9.0).collect();
+            let sample = sample(&values);
+            let sorted = sample.sorted();
+            let mut ranks = ranks.map(|rank| rank as usize % values.len());
+            ranks.sort_unstable();
+            prop_assert_eq!(sample.order_statistics(ranks.map(|rank| rank + 1)), ranks.map(|rank| sorted[rank]));
+            prop_assert_eq!(sample.median(), middle(&sorted));
         }
 
         #[test]
