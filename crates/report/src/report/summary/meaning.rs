@@ -62,23 +62,14 @@ impl One<'_> {
         let (_, share) = self.plan.margin_of(self.name, metric).parts();
         let low = more.iter().map(|one| one.interval.low).fold(f64::INFINITY, f64::min);
         let at = Unit::Seconds.format(low / share);
-        let (what, condition) = match self.event {
-            Event::Once(what) => (
-                what,
-                format!(
-                    "jobs of up to {at} that wait for one {what} each: it adds more than {}",
-                    percent(share)
-                ),
-            ),
-            Event::Often(what) => (
-                what,
-                format!(
-                    "programs that make such a {what} every {at} or more often: it adds more than {}",
-                    percent(share)
-                ),
-            ),
+        let (what, which) = match self.event {
+            Event::Once(what) => (what, format!("jobs of up to {at} that wait for one {what} each")),
+            Event::Often(what) => {
+                (what, format!("programs that make such a {what} every {at} or more often"))
+            }
             Event::Held(_) | Event::Whole | Event::Works => return None,
         };
+        let condition = format!("{which}: it adds more than {}", percent(share));
         let risk = format!("each {what} (`{}`) costs more than on {}: {range}", metric.name, self.baseline());
         let rests_on = findings(&more).into_iter().map(|finding| finding.about.clone()).collect();
         (share > 0.0).then_some((risk, condition, rests_on))
