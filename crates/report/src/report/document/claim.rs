@@ -6,9 +6,9 @@ use super::own;
 use crate::document::{Block, Cell, Column, Document, Item, Table};
 use crate::report::model::{Experiment, Report};
 use crate::report::summary::Claim;
-use crate::report::text::{estimated, in_brackets, in_percent, joined, with_interval};
+use crate::report::text::{confidence, estimated, in_brackets, in_percent, joined, with_interval};
 use crate::report::words::in_words;
-use crate::stats::{Alpha, Estimate};
+use crate::stats::Estimate;
 use crate::units::counted;
 use crate::verdict::table::ExperimentTable;
 use crate::verdict::{About, Finding, Verdict};
@@ -93,31 +93,24 @@ fn numbers(experiment: &Experiment, found: &[&Finding]) -> Table {
     let mut table = Table::of("What it rests on", columns);
     for one in found {
         let about = &one.about;
-        let estimate = |one: &Option<Estimate>, shown: fn(&Estimate) -> String| {
+        let estimate = |one: &Option<Estimate>, shown: &dyn Fn(&Estimate) -> String| {
             one.as_ref().map_or(Cell::nothing("–"), |one| Cell::words(shown(one)).key(one.value))
         };
-        let difference = one
-            .difference
-            .as_ref()
-            .map_or(Cell::nothing("–"), |own| Cell::words(estimated(about.unit, own)).key(own.value));
         let rounds = one.difference.map_or(0, |own| own.rounds);
         let cells = vec![
             Cell::words(sides(one)),
             Cell::words(in_words(experiment.values_of(&about.setting))),
             Cell::words(about.metric),
-            difference,
-            estimate(&one.ratio, in_percent),
+            estimate(&one.difference, &|own| estimated(about.unit, own)),
+            estimate(&one.ratio, &in_percent),
             Cell::words(rounds.to_string()).key(rounds as f64),
             super::compared::decided(one),
         ];
         table.row(&[&about.subject, &about.against], cells);
     }
-    let level = found.iter().filter_map(|one| one.difference).map(|one| one.alpha).next();
-    let level = level.map(|alpha: Alpha| {
-        format!(
-            "Medians of the differences round by round, each with its interval at {}.",
-            crate::report::text::confidence(alpha)
-        )
+    let level = found.iter().find_map(|one| one.difference).map(|one| {
+        let level = confidence(one.alpha);
+        format!("Medians of the differences round by round, each with its interval at {level}.")
     });
     level.into_iter().fold(table, Table::note)
 }
