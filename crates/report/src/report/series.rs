@@ -34,7 +34,7 @@ impl Point<'_> {
     }
 
     fn interval(&self) -> Option<(f64, f64)> {
-        self.value.median.interval.map(|ends| (ends.low, ends.high))
+        self.value.summary.median.interval.map(|ends| (ends.low, ends.high))
     }
 }
 
@@ -46,7 +46,7 @@ fn points(report: &Report) -> impl Iterator<Item = Point<'_>> {
                 let believed = setting.subjects().into_iter().filter(move |row| !row.is_suspect(index));
                 believed.filter_map(move |row| {
                     let (experiment, subject) = (experiment.name, row.label.as_str());
-                    let value = row.value(index).filter(|value| value.median.value.is_finite())?;
+                    let value = row.value(index).filter(|value| value.summary.median.value.is_finite())?;
                     Some(Point { experiment, setting, subject, metric, value })
                 })
             })
@@ -106,7 +106,7 @@ pub fn openmetrics(report: &Report) -> String {
             head(&mut text, &full, unit, &format!("{name}, {what}: {meaning}"));
             for point in family {
                 let value = match (index, point.interval()) {
-                    (0, _) => point.value.median.value,
+                    (0, _) => point.value.summary.median.value,
                     (1, Some((low, _))) => low,
                     (_, Some((_, high))) => high,
                     (_, None) => continue,
@@ -142,7 +142,7 @@ pub fn bmf(report: &Report) -> String {
         let unit = unit(point.metric.unit).replace('_', "-");
         let name = point.metric.name.replace('_', "-");
         let measure = if unit.is_empty() { name } else { format!("{name}-{unit}") };
-        let mut metric = json!({"value": point.value.median.value});
+        let mut metric = json!({"value": point.value.summary.median.value});
         if let Some((low, high)) = point.interval() {
             metric["lower_value"] = json!(low);
             metric["upper_value"] = json!(high);
@@ -164,8 +164,8 @@ pub fn github_benchmark(report: &Report) -> String {
         let mut result = json!({
             "name": point.place(" ") + " " + point.metric.name,
             "unit": unit,
-            "value": point.value.median.value * factor,
-            "extra": format!("median of {} rounds", point.value.median.rounds),
+            "value": point.value.summary.median.value * factor,
+            "extra": format!("median of {} rounds", point.value.summary.median.rounds),
         });
         if let Some((low, high)) = point.interval() {
             result["range"] = json!(format!("{} to {}", low * factor, high * factor));

@@ -4,7 +4,7 @@
 use dunnage_analysis::experiment::Event;
 use dunnage_analysis::group::in_groups;
 
-use super::{asked, compared, dearest, lead, nothing_measured, own, published, stacked};
+use super::{alarm, asked, compared, dearest, lead, nothing_measured, own, published, stacked};
 use crate::distinct;
 use crate::document::{Block, Document, Extent, Item, Look, SCREEN, Tone, fitted, in_a_line, lines};
 use crate::plan::Relation;
@@ -31,11 +31,7 @@ const CLAIMS: usize = 7;
 pub(crate) fn brief(report: &Report, look: &Look) -> Document {
     let mut document = Document::titled(&title(report));
     document.about = [when(report), host(report)].concat();
-    let suspects = report.suspects.iter().map(|one| {
-        let of = one.experiment.map_or(String::new(), |name| format!("{name}: "));
-        Item::of(format!("{of}{}", one.evidence)).named(one.rule)
-    });
-    document.alarms = few(in_a_line(look, suspects));
+    document.alarms = few(in_a_line(look, report.suspects.iter().map(alarm)));
     document.answer.extend(nothing_measured(report));
     let always = in_a_line(look, beware(report));
     let taken = |table: &[Block]| {

@@ -98,7 +98,7 @@ fn verdict_column(rows: &[&Row], metric: usize) -> (Column, Vec<Cell>) {
 fn medians(experiment: &Experiment, rows: &[&Row], metric: usize) -> (Column, Vec<Cell>) {
     let definition = &experiment.metrics[metric];
     let values: Vec<Option<Estimate>> =
-        rows.iter().map(|row| row.value(metric).map(|value| value.median)).collect();
+        rows.iter().map(|row| row.value(metric).map(|value| value.summary.median)).collect();
     let (column, mut cells) = Column::measured(definition.name, definition.unit, &values);
     for (row, cell) in rows.iter().zip(&mut cells) {
         if let (Some(value), Some(measured)) = (row.value(metric), &mut cell.measured) {

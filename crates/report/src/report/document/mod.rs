@@ -12,7 +12,7 @@ mod section;
 mod spread;
 mod stacked;
 
-use super::model::{Experiment, Priced, Report};
+use super::model::{Experiment, Priced, Report, Suspicion};
 use super::summary::{Claim, Topic};
 use super::{head, picture};
 use dunnage_analysis::group::in_groups;
@@ -67,17 +67,22 @@ pub(super) fn document(report: &Report, look: &Look) -> Document {
     }
     let rows = report.experiments.iter().flat_map(|one| one.rows());
     document.subjects = distinct(rows.map(|(_, _, row)| row.label.clone()));
-    let alarm = |one: &super::model::Suspicion| {
-        let of = one.experiment.map_or(String::new(), |name| format!("{name}: "));
-        let item = Item::of(format!("{of}{}", one.evidence)).named(one.rule);
-        if one.mechanism.is_empty() { item } else { item.detail(format!("Probably: {}", one.mechanism)) }
+    let at_length = |one: &Suspicion| match one.mechanism.as_str() {
+        "" => alarm(one),
+        why => alarm(one).detail(format!("Probably: {why}")),
     };
-    document.alarms = report.suspects.iter().map(alarm).collect();
+    document.alarms = report.suspects.iter().map(at_length).collect();
     document.answer = answer(report);
     document.sections = section::sections(report, &document.subjects);
     document.sections.extend(published::section(&report.references));
     document.sections.push(run(report, look));
     document
+}
+
+/// What a rule found, and where.
+fn alarm(suspicion: &Suspicion) -> Item {
+    let of = suspicion.experiment.map_or(String::new(), |name| format!("{name}: "));
+    Item::of(format!("{of}{}", suspicion.evidence)).named(suspicion.rule)
 }
 
 /// The experiment that the answer is about.
@@ -207,7 +212,11 @@ fn in_short(report: &Report, experiment: &Experiment) -> Vec<String> {
         let told = ladder.rows.iter().filter(|row| row.variant_of.is_none()).filter_map(|row| {
             let value = row.values.first()?.as_ref()?;
             let mark = if row.is_suspect(0) { " (suspect)" } else { "" };
-            Some(format!("{} {}{mark}", row.short, with_interval(metric.unit, value.median.value, None)))
+            Some(format!(
+                "{} {}{mark}",
+                row.short,
+                with_interval(metric.unit, value.summary.median.value, None)
+            ))
         });
         let told: Vec<_> = told.collect();
         let named = in_brackets(&setting.values);

@@ -107,7 +107,7 @@ fn only_engines(ladder: &Ladder) -> Ladder {
 }
 
 fn median(row: &Row) -> Option<f64> {
-    row.value(0).filter(|_| !row.is_suspect(0)).map(|value| value.median.value)
+    row.value(0).filter(|_| !row.is_suspect(0)).map(|value| value.summary.median.value)
 }
 
 /// What all rows of a setting share.
@@ -127,7 +127,7 @@ impl Stack<'_> {
         let rows = told(ladder);
         let row = |row: &&Row| {
             let whole = match row.value(0).filter(|_| !row.is_suspect(0)) {
-                Some(value) => self.whole(&value.median),
+                Some(value) => self.whole(&value.summary.median),
                 None if row.is_suspect(0) => Cell::words("suspect").tone(Tone::Alarm),
                 None if row.lost > 0 => Cell::words("failed").tone(Tone::Alarm),
                 None => Cell::nothing("–"),
@@ -139,7 +139,7 @@ impl Stack<'_> {
             };
             let parts: Vec<Option<f64>> = match &self.of_metrics[..] {
                 [] => self.parts(row, ladder, equalised).to_vec(),
-                all => all.iter().map(|at| row.value(*at).map(|one| one.median.value)).collect(),
+                all => all.iter().map(|at| row.value(*at).map(|one| one.summary.median.value)).collect(),
             };
             let name = name_of(self.setting, ladder, row);
             // What was added so that all have the same.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::compared::Compared;
-use super::{Experiment, Ladder, Metric, Noise, Replicated, Report, Rounds, Row, Setting, Value, priced};
+use super::{Experiment, Ladder, Noise, Replicated, Report, Rounds, Row, Setting, Value, priced};
 use dunnage_analysis::subject::defaults::lacks;
 
 use crate::distinct;
@@ -15,7 +15,7 @@ use crate::report::words::{setting_values, shared_keys, without_keys};
 use crate::report::{predicted, summary};
 use crate::stats;
 use crate::verdict::table::{Answer, ExperimentTable, Item};
-use crate::verdict::{self, Analysis, FloorShare, MOST_POINTS, MOST_STEPS, MetricSummary, Shape, Suspect};
+use crate::verdict::{self, Analysis, FloorShare, MOST_POINTS, MOST_STEPS, MetricSummary, Suspect};
 
 impl Report {
     /// The report of a run.
@@ -234,21 +234,14 @@ impl Compared<'_> {
         let entry = &run.plan.subjects[subject];
         let summary = &analysis.cells[cell];
         let value = |(metric, summary): (usize, &Option<MetricSummary>)| {
-            let MetricSummary { median, range, mean, deviation } = summary.clone()?;
-            let Shape { quartiles, steps, time_series } = analysis.shapes[cell][metric].clone()?;
-            let points = if median.interval.is_some() { Vec::new() } else { points(run, cell, metric) };
-            let Metric { name, unit, .. } = self.metrics[metric];
+            let summary = summary.clone()?;
+            let is_few = summary.median.interval.is_none();
             Some(Value {
-                metric: name,
-                unit,
-                median,
-                range,
-                mean,
-                deviation,
-                quartiles,
-                points,
-                steps,
-                time_series,
+                metric: self.metrics[metric].name,
+                unit: self.metrics[metric].unit,
+                summary,
+                shape: analysis.shapes[cell][metric].clone()?,
+                points: if is_few { points(run, cell, metric) } else { Vec::new() },
             })
         };
         let share = analysis.floor_shares.iter().find(|one| one.cell == cell);

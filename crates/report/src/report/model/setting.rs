@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use super::compared::Place;
 use crate::stats::{Estimate, TimeSeries};
 use crate::units::Unit;
-use crate::verdict::{Finding, Verdict};
+use crate::verdict::{Finding, MetricSummary, Shape, Verdict};
 
 /// All subjects in one setting of an experiment.
 #[derive(Debug, Clone, Serialize)]
@@ -117,25 +117,15 @@ pub struct Value {
     pub metric: &'static str,
     /// The base unit of all numbers here.
     pub unit: Unit,
-    /// Median with its interval at 95 %.
-    pub median: Estimate,
-    /// The smallest and the largest value.
-    pub range: (f64, f64),
-    /// The arithmetic mean, which decides nothing.
-    pub mean: f64,
-    /// The standard deviation; not a number for a single value.
-    pub deviation: f64,
-    /// The quartiles.
-    pub quartiles: (f64, f64),
+    /// Its median and other numbers of its sample.
+    #[serde(flatten)]
+    pub summary: MetricSummary,
+    /// Its distribution, and its course over complete rounds.
+    #[serde(flatten)]
+    pub shape: Shape,
     /// The single values, if they are too few for an interval.
     #[serde(skip)]
     pub points: Vec<f64>,
-    /// Order statistics at equal steps, from the smallest to the largest value.
-    #[serde(skip)]
-    pub steps: Vec<f64>,
-    /// The values over complete rounds.
-    #[serde(skip)]
-    pub time_series: TimeSeries,
 }
 
 /// Values that replicate within one sample.

@@ -15,7 +15,7 @@ pub(super) fn pictures(report: &Report, experiment: &Experiment) -> Vec<Picture>
     let Some(&index) = metrics(experiment).first() else { return Vec::new() };
     let metric = &experiment.metrics[index];
     let of_setting = |setting: &Setting| {
-        let steps = |row: &&Row| Some(row.value(index)?.steps.clone());
+        let steps = |row: &&Row| Some(row.value(index)?.shape.steps.clone());
         let curves = drawn(setting).into_iter().filter_map(|row| Some((row.label.clone(), steps(&row)?)));
         let rounds = counted(report.rounds.complete, "round");
         picture(

@@ -120,7 +120,8 @@ fn differences(experiment: &Experiment, setting: &Setting) -> Option<Picture> {
 fn by_setting(experiment: &Experiment, metric: usize) -> Option<Picture> {
     let unit = experiment.metrics[metric].unit;
     let subjects = subjects(experiment);
-    let value = |setting: &Setting, row: &Row| Some(row_of(setting, &row.label)?.value(metric)?.median.value);
+    let value =
+        |setting: &Setting, row: &Row| Some(row_of(setting, &row.label)?.value(metric)?.summary.median.value);
     let of_setting = |setting: &Setting| subjects.iter().any(|row| value(setting, row).is_some());
     let settings: Vec<&Setting> = experiment.settings.iter().filter(|setting| of_setting(setting)).collect();
     let has_value = |row: &&Row| settings.iter().any(|setting| value(setting, row).is_some());

@@ -1,10 +1,12 @@
 //! Growth: a metric over a number in which the settings differ, such as the size of a job, or over the ports that
 //! subjects publish. Each subject has a line through its medians, in a band of their intervals.
 
+use dunnage_analysis::group::in_groups;
+
 use super::plane::{Curve, Place, Plane, Shape, Side, Strips};
 use super::{Picture, row_of, subjects};
 use crate::axis::Range;
-use crate::report::model::{Experiment, Setting};
+use crate::report::model::{Experiment, Setting, Value};
 use crate::report::text::{after_comma, clean, estimated};
 use crate::stats::Estimate;
 use crate::subject::Spec;
@@ -33,7 +35,7 @@ fn over_settings(experiment: &Experiment) -> Vec<Picture> {
     let Some((along, numbers)) = one_number(&texts) else { return Vec::new() };
     let asked = || subjects(experiment).into_iter().filter(|row| row.variant_of.is_none());
     let line = |metric: usize, label: &str| -> Medians<'_> {
-        let median = |setting| Some(&row_of(setting, label)?.value(metric)?.median);
+        let median = |setting| Some(&row_of(setting, label)?.value(metric)?.summary.median);
         let known = numbers.iter().zip(&experiment.settings);
         (label.to_owned(), known.filter_map(|(number, setting)| Some((*number, median(setting)?))).collect())
     };
@@ -48,18 +50,12 @@ fn over_settings(experiment: &Experiment) -> Vec<Picture> {
 }
 
 /// The first metric of subjects that differ only in the number of ports they publish.
-fn by_ports(setting: &Setting) -> Vec<Medians<'_>> {
-    let mut lines: Vec<Medians<'_>> = Vec::new();
-    for row in setting.subjects() {
-        let (Ok(spec), Some(value)) = (Spec::parse(&row.subject), row.value(0)) else { continue };
-        let (name, place) =
-            (spec.without("publish").to_string(), (f64::from(spec.published()), &value.median));
-        match lines.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, places)) => places.push(place),
-            None => lines.push((name, vec![place])),
-        }
-    }
-    lines
+fn by_ports<'a>(setting: &'a Setting) -> Vec<Medians<'a>> {
+    let known = setting.subjects().into_iter();
+    let known = known.filter_map(|row| Some((Spec::parse(&row.subject).ok()?, row.value(0)?)));
+    let lines = in_groups(known, |(spec, _)| spec.without("publish").to_string()).into_iter();
+    let place = |(spec, value): (Spec, &'a Value)| (f64::from(spec.published()), &value.summary.median);
+    lines.map(|(name, all)| (name, all.into_iter().map(place).collect())).collect()
 }
 
 /// A picture of these lines, without those that are too short.

@@ -77,12 +77,11 @@ fn rows(experiment: &Experiment, label: &str, prestate: &str, unit: Unit) -> Vec
         Row {
             subject: label.to_owned(),
             name: name.to_owned(),
-            layer: "",
-            class: String::new(),
             size: begin.map(|_| price.value),
             marks,
             texts: vec![(class, told.clone())],
             cells: vec![name.to_owned(), told, kind.to_owned()],
+            ..Row::default()
         }
     };
     steps.iter().enumerate().map(row).collect()
