@@ -258,10 +258,7 @@ fn in_setting(metric: &Metric, one: &InSetting) -> [Cell; 4] {
 
 /// The run on one line: its place, name, start, rounds and tags.
 fn in_short(run: &Facts) -> String {
-    let rounds = match run.rounds {
-        (have, planned) if have == planned => counted(planned, "round"),
-        (have, planned) => format!("{have} of {}", counted(planned, "round")),
-    };
+    let rounds = head::done(run.rounds.0, run.rounds.1);
     let tags = run.tags.iter().map(|(key, value)| format!("{key}={value}"));
     let own = [run.place.clone(), format!("run {}", run.run), head::started(&run.started), rounds];
     own.into_iter().chain(tags).collect::<Vec<_>>().join(", ")

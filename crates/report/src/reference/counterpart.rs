@@ -58,12 +58,8 @@ const fn rule(experiment: &'static str, fits: fn(&Number) -> bool, counterpart: 
 }
 
 const fn value(experiment: &'static str, metric: &'static str, differs: &'static str) -> Same {
-    let (quantity, setting, conditions) = (Quantity::Value, any as fn(&Number, &str) -> bool, "any setting");
-    Same { experiment, metric, quantity, setting, conditions, differs }
-}
-
-fn any(_: &Number, _: &str) -> bool {
-    true
+    let (quantity, conditions) = (Quantity::Value, "any setting");
+    Same { experiment, metric, quantity, setting: |_, _| true, conditions, differs }
 }
 
 const START: Same = Same {
@@ -97,7 +93,7 @@ const READY: Same = value(
      at the ELF entry of the probe",
 );
 const LOOP_RUN: Same = Same {
-    setting: is_the_loop_in_a_container_of_its_own,
+    setting: |number, text| text.contains("mode=run") && is_the_loop(number, text),
     conditions: "`command` with `mode=run` and a bash loop of as many turns",
     ..value(
         "command",
@@ -107,7 +103,7 @@ const LOOP_RUN: Same = Same {
     )
 };
 const LOOP_EXEC: Same = Same {
-    setting: is_the_loop_in_a_running_container,
+    setting: |number, text| text.contains("mode=exec") && is_the_loop(number, text),
     conditions: "`command` with `mode=exec` and a bash loop of as many turns",
     ..LOOP_RUN
 };
@@ -250,14 +246,6 @@ pub fn of(number: &Number) -> Counterpart {
     let fits = |rule: &&Rule| rule.experiment == number.experiment && (rule.fits)(number);
     let unknown = Counterpart::None("no rule names its counterpart");
     RULES.iter().find(fits).map_or(unknown, |rule| rule.counterpart)
-}
-
-fn is_the_loop_in_a_container_of_its_own(number: &Number, setting: &str) -> bool {
-    setting.contains("mode=run") && is_the_loop(number, setting)
-}
-
-fn is_the_loop_in_a_running_container(number: &Number, setting: &str) -> bool {
-    setting.contains("mode=exec") && is_the_loop(number, setting)
 }
 
 /// Times of different work cannot be compared: the command must be a bash loop with as many turns.

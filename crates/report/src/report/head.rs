@@ -66,13 +66,15 @@ pub fn rounds(report: &Report) -> String {
     }
 }
 
+/// How many rounds are complete, and how many were planned if not all are.
+pub fn done(complete: usize, planned: usize) -> String {
+    let of = if complete == planned { String::new() } else { format!("{complete} of ") };
+    of + &counted(planned, "round")
+}
+
 fn own_rounds(report: &Report) -> String {
     let rounds = report.rounds;
-    let done = if rounds.complete == rounds.planned {
-        counted(rounds.planned, "round")
-    } else {
-        format!("{} of {}", rounds.complete, counted(rounds.planned, "round"))
-    };
+    let done = done(rounds.complete, rounds.planned);
     let rare = report.experiments.iter().filter_map(|one| Some(format!("{} with {}", one.rounds?, one.name)));
     let rare: Vec<_> = rare.collect();
     let done = if rare.is_empty() { done } else { format!("{done} ({})", rare.join(", ")) };

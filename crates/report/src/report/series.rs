@@ -72,20 +72,12 @@ pub fn openmetrics(report: &Report) -> String {
     let mut text = String::new();
     let started: Option<jiff::Timestamp> = report.started.parse().ok();
     if let Some(started) = started {
-        head(
-            &mut text,
-            "dunnage_run_start_time_seconds",
-            "seconds",
-            "Start time of the run since unix epoch in seconds.",
-        );
-        let _ = writeln!(text, "dunnage_run_start_time_seconds {}", started.as_second());
+        let name = "dunnage_run_start_time_seconds";
+        head(&mut text, name, "seconds", "Start time of the run since unix epoch in seconds.");
+        let _ = writeln!(text, "{name} {}", started.as_second());
     }
-    head(
-        &mut text,
-        "dunnage_suspects",
-        "",
-        "Number of rules that found suspect numbers, which are left out.",
-    );
+    let help = "Number of rules that found suspect numbers, which are left out.";
+    head(&mut text, "dunnage_suspects", "", help);
     let _ = writeln!(text, "dunnage_suspects {}", report.suspects.len());
     let all: Vec<Point<'_>> = points(report).collect();
     // A family must be one block.

@@ -78,8 +78,7 @@ fn when(report: &Report) -> Vec<String> {
     let rounds = report.rounds;
     let rounds = match &report.imported {
         Some(imported) => format!("{} imported from {}", counted(report.samples, "sample"), imported.from),
-        None if rounds.complete == rounds.planned => counted(rounds.planned, "round"),
-        None => format!("{} of {}", rounds.complete, counted(rounds.planned, "round")),
+        None => head::done(rounds.complete, rounds.planned),
     };
     let lasted = report.lasted.map_or(String::new(), |time| format!(", {time}"));
     let day = head::started(&report.started).get(..16).map(str::to_owned);
@@ -94,25 +93,17 @@ fn host(report: &Report) -> Vec<String> {
         fact("kernel").map(|release| format!("Linux {}", version(&release).unwrap_or(release.clone())));
     let groups = fact("cgroup_mode").map(|mode| format!("cgroup {mode}"));
     let host = report.host.clone();
-    let names = distinct(
-        report
-            .experiments
-            .iter()
-            .flat_map(|one| one.rows())
-            .filter_map(|(_, _, row)| row.label.split([':', '+', '=', ' ']).next().map(str::to_owned)),
-    );
-    let runtimes = distinct(
-        report.experiments.iter().flat_map(|one| one.rows()).filter_map(|(.., row)| row.runtime.clone()),
-    );
+    let rows = || report.experiments.iter().flat_map(Experiment::rows).map(|(.., row)| row);
+    let names = rows().filter_map(|row| row.label.split([':', '+', '=', ' ']).next());
+    let measured = distinct(names.chain(rows().filter_map(|row| row.runtime.as_deref())));
     let told = |program: &ComponentFacts| {
         let name = program.path.rsplit('/').next().unwrap_or_default();
-        let is_measured = names.iter().chain(&runtimes).any(|own| own == name);
         // An engine is its daemon; a client may have another version.
         let of = |wanted: &str| {
             let is_it = |one: &&ComponentFacts| one.path.rsplit('/').next() == Some(wanted);
             report.programs.iter().find(is_it).and_then(|one| version(&one.version))
         };
-        let own = version(&program.version).filter(|_| is_measured)?;
+        let own = version(&program.version).filter(|_| measured.contains(&name))?;
         Some(match of(&format!("{name}d")).filter(|daemon| *daemon != own) {
             Some(daemon) => format!("{name} {daemon} (client {own})"),
             None => format!("{name} {own}"),
@@ -157,9 +148,8 @@ fn points(report: &Report, look: &Look) -> Vec<(usize, Item)> {
     let of = |experiment: &Experiment| {
         let is_lead = lead(report).is_some_and(|lead| lead.name == experiment.name);
         let name = Some(experiment.name.to_owned()).filter(|_| has_names && !is_lead);
-        answers(report, experiment)
-            .into_iter()
-            .map(move |(rank, item)| (rank, Item { subject: name.clone(), ..item }))
+        let all = answers(report, experiment).into_iter();
+        all.map(move |(rank, item)| (rank, Item { subject: name.clone(), ..item }))
     };
     let precision = report.precision.iter().map(|one| (5, Item::of(&one.sentence).named("how exact?")));
     let job = report.job.iter().filter_map(|job| Some((0, asked::not_shown(job, lead(report))?)));

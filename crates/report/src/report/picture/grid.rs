@@ -262,11 +262,8 @@ impl Grid {
                 for (index, (field, head)) in fields.iter().skip(part * beside).zip(heads).enumerate() {
                     let at = (left + across * index as f64, y);
                     let words = format!("{name}, {head}: {}{}", field.text, after_comma(field.word));
-                    canvas.subject(
-                        &field.shade.map_or(String::new(), |shade| format!("h{shade}")),
-                        name,
-                        &words,
-                    );
+                    let class = field.shade.map_or(String::new(), |shade| format!("h{shade}"));
+                    canvas.subject(&class, name, &words);
                     if field.shade.is_some() {
                         canvas.rectangle("mark", (at.0 + 1.0, at.1 + 1.0), (across - 2.0, FIELD - 2.0));
                     }

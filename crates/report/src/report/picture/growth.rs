@@ -6,6 +6,7 @@ use dunnage_analysis::group::in_groups;
 use super::plane::{Curve, Place, Plane, Shape, Side, Strips};
 use super::{Picture, row_of, subjects};
 use crate::axis::Range;
+use crate::distinct;
 use crate::report::model::{Experiment, Setting, Value};
 use crate::report::text::{after_comma, clean, estimated};
 use crate::stats::Estimate;
@@ -125,9 +126,7 @@ fn one_number(texts: &[&str]) -> Option<(String, Vec<f64>)> {
     let number =
         |text: &&str| text.get(before.len()..text.len().checked_sub(after.len())?)?.parse::<f64>().ok();
     let numbers: Vec<f64> = texts.iter().filter_map(number).filter(|number| number.is_finite()).collect();
-    let mut distinct = numbers.clone();
-    distinct.sort_by(f64::total_cmp);
-    distinct.dedup();
+    let distinct = distinct(numbers.iter().copied());
     let key = before.rsplit(';').next().unwrap_or(before).trim_end_matches('=');
     let key = key.rsplit('=').next().unwrap_or(key);
     (numbers.len() == texts.len() && distinct.len() == texts.len() && distinct.len() >= FEWEST)

@@ -12,7 +12,7 @@ use crate::experiment::Setting;
 use crate::plan::{Ladder, Layer};
 use crate::report::text::{in_brackets, joined, listed, width, with_interval};
 use crate::report::words::{shared_keys, without};
-use crate::units::{Better, Unit};
+use crate::units::Better;
 use crate::verdict::Verdict;
 
 /// The layers whose subjects are chosen from, as installed and equalised.
@@ -289,18 +289,12 @@ impl<'a> One<'a> {
         let text = format!("{names} {alike}{}", in_brackets(&joined(&values, "and")));
         let losers: Vec<usize> = choice.losers.iter().copied().collect();
         let behind = rests_on.first().filter(|_| !losers.is_empty()).map(|one| {
-            let verb = match (one.about.unit, one.about.better, losers.len()) {
-                (Unit::Seconds, Better::Less, 1) => "is slower",
-                (Unit::Seconds, Better::Less, _) => "are slower",
-                (_, Better::More, 1) => "has less",
-                (_, Better::More, _) => "have less",
-                (.., 1) => "uses more",
-                _ => "use more",
+            let verb = match losers.len() {
+                1 => takes(one, ["is slower", "uses more", "has less"]),
+                _ => takes(one, ["are slower", "use more", "have less"]),
             };
-            format!(
-                "; {} {verb} than at least one of them",
-                joined(&self.names(layer, ladder, &losers), "and")
-            )
+            let losers = joined(&self.names(layer, ladder, &losers), "and");
+            format!("; {losers} {verb} than at least one of them")
         });
         (text + &behind.unwrap_or_default(), rests_on)
     }
@@ -312,11 +306,9 @@ impl<'a> One<'a> {
             return String::new();
         };
         let unit = ends[0].0.about.unit;
-        let most = ends.iter().map(|(_, interval)| interval.farthest_end()).fold(0.0, f64::max);
-        if most.is_finite() {
-            format!(", at most {} apart", with_interval(unit, most, None))
-        } else {
-            String::new()
+        match ends.iter().map(|(_, interval)| interval.farthest_end()).fold(0.0, f64::max) {
+            most if most.is_finite() => format!(", at most {} apart", with_interval(unit, most, None)),
+            _ => String::new(),
         }
     }
 }
