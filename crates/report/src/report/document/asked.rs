@@ -1,9 +1,9 @@
 //! What the user asked beyond the questions of the experiments: the outcome of predictions, what the findings mean
 //! for kinds of jobs, and what the subjects add to a job of a given length.
 
-use super::compared::decided;
+use super::compared::{decided, of_subjects};
 use crate::distinct;
-use crate::document::{Block, Cell, Column, Item, Row, Table, Tone};
+use crate::document::{Block, Cell, Column, Item, Table, Tone};
 use crate::report::model::{Experiment, JOB_HOLDS, Job, JobShare, Report};
 use crate::report::predicted::{Came, PredictedLink, Prediction};
 use crate::report::text::in_brackets;
@@ -120,12 +120,8 @@ fn added(report: &Report, shares: &[JobShare]) -> Option<Table> {
     let settings = distinct(shares.iter().map(|one| one.finding.about.setting.as_str()));
     let JobShare { event, finding: Finding { about, .. }, .. } = shares.first()?;
     let experiment = report.experiments.iter().find(|one| one.name == about.experiment)?;
-    let mut table = Table::of(
-        format!("For each {event} ({}), compared with {}", about.experiment, about.against),
-        vec![Column::words("subject")],
-    );
-    let row = |label: &&str| Row { subjects: vec![(*label).to_owned()], cells: vec![Cell::code(label)] };
-    table.rows = labels.iter().map(row).collect();
+    let title = format!("For each {event} ({}), compared with {}", about.experiment, about.against);
+    let mut table = of_subjects(title, labels.iter().copied());
     for setting in settings {
         let of = |label: &&str| {
             let is_it = |one: &&JobShare| {

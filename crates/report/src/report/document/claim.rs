@@ -27,9 +27,8 @@ pub(crate) fn opened(report: &Report, number: usize) -> Document {
     if claim.rests_on.is_empty() {
         let labels: Vec<String> = experiment.rows().map(|(.., row)| row.label.clone()).collect();
         let is_its = |one: &&ExperimentTable| one.answers.iter().any(|own| own.text == claim.answer);
-        document
-            .answer
-            .extend(own::experiment_tables(experiment.experiment_tables.iter().filter(is_its), &labels));
+        let tables = experiment.experiment_tables.iter().filter(is_its);
+        document.answer.extend(own::experiment_tables(tables, &labels));
         return document;
     }
     let found: Vec<&Finding> = claim.rests_on.iter().filter_map(|about| finding(experiment, about)).collect();

@@ -18,7 +18,8 @@ use super::{head, picture};
 use dunnage_analysis::group::in_groups;
 
 use crate::distinct;
-use crate::document::{Block, Document, Item, Look, Section, Tone};
+use crate::document::{Block, Cell, Column, Document, Item, Look, Section, Table, Tone};
+use crate::record::ComponentFacts;
 use crate::report::text::{capital, clean, estimated, in_brackets, in_shell, percent, with_interval};
 use crate::stats::Estimate;
 use crate::units::counted;
@@ -258,20 +259,11 @@ fn run(report: &Report, look: &Look) -> Section {
     let facts = host.chain([("probe", report.probe.as_str())]).chain(facts);
     let mitigations = report.machine.iter().filter(|(name, _)| is_mitigation(name));
     let mitigations = mitigations.map(|(name, fact)| (name.trim_start_matches("mitigation_"), fact.as_str()));
-    let mut programs = crate::document::Table::of(
-        "Programs that were measured or took part",
-        ["path", "part", "version", "SHA-256"].map(crate::document::Column::words).into(),
-    );
-    for program in &report.programs {
-        let sum = program.sha256.get(..SHORT).unwrap_or(&program.sha256);
-        use crate::document::Cell;
-        let cells = vec![
-            Cell::code(&program.path),
-            Cell::words(&program.role),
-            Cell::words(&program.version),
-            Cell::code(sum),
-        ];
-        programs.row(&[], cells);
+    let columns = ["path", "part", "version", "SHA-256"].map(Column::words);
+    let mut programs = Table::of("Programs that were measured or took part", columns.into());
+    for ComponentFacts { role, path, version, sha256 } in &report.programs {
+        let sum = sha256.get(..SHORT).unwrap_or(sha256);
+        programs.row(&[], vec![Cell::code(path), Cell::words(role), Cell::words(version), Cell::code(sum)]);
     }
     let mut blocks = Block::titled("Warnings about the run", vec![Block::List(warned(report, None))]);
     blocks.extend(Block::titled("Found but not usable", vec![Block::List(unusable.collect())]));

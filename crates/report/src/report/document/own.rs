@@ -220,10 +220,8 @@ fn of_effect(experiment: &Experiment, effect: &Effect) -> Vec<Cell> {
 
 /// What answers the question on a screen: the part of an experiment's own table that is meant for it.
 pub(super) fn answer(experiment: &Experiment, most: usize) -> Option<Block> {
-    let own = experiment
-        .experiment_tables
-        .iter()
-        .find(|table| table.screen != Screen::No && !table.rows.is_empty())?;
+    let is_for_it = |table: &&ExperimentTable| table.screen != Screen::No && !table.rows.is_empty();
+    let own = experiment.experiment_tables.iter().find(is_for_it)?;
     let (columns, rows) = match &own.screen {
         Screen::Part { columns, rows } => (columns.clone(), rows.clone()),
         _ => ((0..own.columns.len()).collect(), (0..own.rows.len()).collect()),

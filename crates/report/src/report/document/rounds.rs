@@ -27,13 +27,8 @@ pub(super) fn rounds(experiment: &Experiment, metric: usize) -> Vec<(Rounds, Tab
         let by_setting = settings.iter().flat_map(|(setting, own)| {
             own.iter().map(|(_, row, value)| (setting.values.as_str(), *row, *value))
         });
-        return group(
-            format!("{} of {one}", definition.name),
-            definition.unit,
-            &by_setting.collect::<Vec<_>>(),
-        )
-        .into_iter()
-        .collect();
+        let title = format!("{} of {one}", definition.name);
+        return Vec::from_iter(group(title, definition.unit, &by_setting.collect::<Vec<_>>()));
     }
     let of_setting = |(setting, members): (&Setting, Vec<Member>)| {
         let title = format!("{}{}", definition.name, after_comma(&setting.text));
@@ -184,7 +179,6 @@ mod tests {
                 steps: Vec::new(),
                 time_series: stats::time_series(values, most),
             },
-            points: Vec::new(),
         }
     }
 

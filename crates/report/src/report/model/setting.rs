@@ -1,9 +1,10 @@
 //! The results in one setting: subjects from the lowest layer up, each with its values and findings.
 
+use dunnage_analysis::group::in_groups;
 use serde::{Serialize, Serializer};
 
 use super::compared::Place;
-use crate::stats::{Estimate, TimeSeries};
+use crate::stats::{Estimate, NoiseFloor, TimeSeries};
 use crate::units::Unit;
 use crate::verdict::{Finding, MetricSummary, Shape, Verdict};
 
@@ -26,13 +27,8 @@ pub struct Setting {
 impl Setting {
     /// All subjects, each once, in the order of the ladders.
     pub fn subjects(&self) -> Vec<&Row> {
-        let mut rows: Vec<&Row> = Vec::new();
-        for row in self.ladders.iter().flat_map(|ladder| &ladder.rows) {
-            if rows.iter().all(|known| known.label != row.label) {
-                rows.push(row);
-            }
-        }
-        rows
+        let rows = self.ladders.iter().flat_map(|ladder| &ladder.rows);
+        in_groups(rows, |row| &row.label).into_iter().map(|(_, all)| all[0]).collect()
     }
 }
 
@@ -123,9 +119,6 @@ pub struct Value {
     /// Its distribution, and its course over complete rounds.
     #[serde(flatten)]
     pub shape: Shape,
-    /// The single values, if they are too few for an interval.
-    #[serde(skip)]
-    pub points: Vec<f64>,
 }
 
 /// Values that replicate within one sample.
@@ -151,14 +144,9 @@ pub struct Noise {
     /// Its setting and metric.
     #[serde(flatten)]
     pub place: Place,
-    /// In the unit of the metric.
-    #[serde(rename = "floor")]
-    pub units: f64,
-    /// As a share of the median.
-    #[serde(rename = "floor_share")]
-    pub share: Option<f64>,
-    /// Whether the interval of the twins' difference includes zero.
-    pub holds_zero: bool,
+    /// What they show.
+    #[serde(flatten)]
+    pub floor: NoiseFloor,
 }
 
 /// The values that exist; each names its metric.

@@ -3,7 +3,6 @@
 
 use super::Picture;
 use super::rows::{Panel, Row, Rows};
-use crate::axis::Range;
 use crate::distinct;
 use crate::report::model::{Experiment, Metric, Report, Row as Subject, Setting};
 use crate::report::text::{clean, in_brackets, joined};
@@ -59,12 +58,8 @@ fn of_experiment(report: &Report, experiment: &Experiment) -> Option<Picture> {
             ));
         }
     }
-    let panel = |(title, bars): &(String, Vec<Bar<'_>>)| Panel {
-        title: title.clone(),
-        unit: metric.unit,
-        range: Range::FromZero,
-        axis: 0,
-        rows: bars.iter().map(|bar| row(metric, bar)).collect(),
+    let panel = |(title, bars): &(String, Vec<Bar<'_>>)| {
+        Panel::of_bars(title.clone(), metric.unit, bars.iter().map(|bar| row(metric, bar)).collect())
     };
     let panels: Vec<Panel> = settings.iter().map(panel).collect();
     let until = if metric.unit == Unit::Seconds { "until a command has" } else { "to" };

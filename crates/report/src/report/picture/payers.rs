@@ -2,7 +2,6 @@
 
 use super::Picture;
 use super::rows::{Panel, Row, Rows};
-use crate::axis::Range;
 use crate::experiment::memory::NAME;
 use crate::report::model::{Experiment, Report, Row as Subject, Setting};
 use crate::report::text::clean;
@@ -15,12 +14,9 @@ const PAYERS: [(&str, usize); 4] = [("container", 0), ("helpers", 4), ("caller",
 pub(super) fn pictures(report: &Report, experiment: &Experiment) -> Option<Picture> {
     (experiment.name == NAME).then_some(())?;
     let metric = experiment.metrics.first()?;
-    let panel = |setting: &Setting| Panel {
-        title: clean(&setting.text),
-        unit: metric.unit,
-        range: Range::FromZero,
-        axis: 0,
-        rows: setting.subjects().into_iter().filter_map(|subject| row(experiment, subject)).collect(),
+    let panel = |setting: &Setting| {
+        let rows = setting.subjects().into_iter().filter_map(|subject| row(experiment, subject));
+        Panel::of_bars(clean(&setting.text), metric.unit, rows.collect())
     };
     let panels: Vec<Panel> =
         experiment.settings.iter().map(panel).filter(|panel| !panel.rows.is_empty()).collect();

@@ -150,6 +150,11 @@ impl Row {
 }
 
 impl Panel {
+    /// A panel of bars from zero.
+    pub(crate) fn of_bars(title: String, unit: Unit, rows: Vec<Row>) -> Panel {
+        Panel { title, unit, range: Range::FromZero, axis: 0, rows }
+    }
+
     /// Panels on as many pages as needed to avoid scrolling; some must not share a page with the previous one.
     pub(crate) fn pages(all: Vec<Panel>, belongs: impl Fn(&Panel, &Panel) -> bool) -> Vec<Vec<Panel>> {
         let mut pages: Vec<Vec<Panel>> = Vec::new();
@@ -231,10 +236,9 @@ impl Rows {
             .filter(|(index, _)| rows.iter().any(|row| row.get(*index).is_some_and(|text| !text.is_empty())))
             .map(|(index, head)| (index, head.to_owned()))
             .unzip();
-        let rows = rows
-            .iter()
-            .map(|row| used.iter().map(|index| row.get(*index).cloned().unwrap_or_default()).collect());
-        Table { columns, rows: rows.collect() }
+        let used =
+            |row: &Vec<String>| used.iter().map(|at| row.get(*at).cloned().unwrap_or_default()).collect();
+        Table { columns, rows: rows.iter().map(used).collect() }
     }
 
     /// Draws them from a height on, and returns where they end.

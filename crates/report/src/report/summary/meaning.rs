@@ -6,7 +6,7 @@ use super::{One, findings};
 use crate::distinct;
 use crate::experiment::{self, Concern, Event};
 use crate::record::Recorded;
-use crate::report::text::{clean, percent};
+use crate::report::text::percent;
 use crate::units::Unit;
 use crate::verdict::{About, Analysis};
 
@@ -35,7 +35,7 @@ pub fn meanings(run: &Recorded, analysis: &Analysis) -> Vec<Meaning> {
     let of = |(name, concern): (&'static str, Concern)| {
         let own = analysis.experiment_tables.iter().filter(move |table| table.experiment == name);
         let own = own.flat_map(|table| &table.answers).filter(|one| one.is_decided);
-        let own = own.map(|one| (clean(&one.text), "this load under this limit".to_owned(), Vec::new()));
+        let own = own.map(|one| (one.text.clone(), "this load under this limit".to_owned(), Vec::new()));
         let compared = One::of(run, analysis, name).and_then(|one| one.risk());
         let Concern { job, remedy } = concern;
         let meaning = move |(risk, condition, rests_on)| Meaning {
