@@ -32,10 +32,6 @@ impl Point<'_> {
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         shorten(&parts.join(between), LONGEST_NAME)
     }
-
-    fn interval(&self) -> Option<(f64, f64)> {
-        self.value.summary.median.interval.map(|ends| (ends.low, ends.high))
-    }
 }
 
 /// All values that are not suspect, by metric.
@@ -97,10 +93,10 @@ pub fn openmetrics(report: &Report) -> String {
             let full = format!("{stem}{part}{end}");
             head(&mut text, &full, unit, &format!("{name}, {what}: {meaning}"));
             for point in family {
-                let value = match (index, point.interval()) {
+                let value = match (index, point.value.summary.median.interval) {
                     (0, _) => point.value.summary.median.value,
-                    (1, Some((low, _))) => low,
-                    (_, Some((_, high))) => high,
+                    (1, Some(ends)) => ends.low,
+                    (_, Some(ends)) => ends.high,
                     (_, None) => continue,
                 };
                 let [subject, setting] = [point.subject, &point.setting.text].map(label);
@@ -135,9 +131,9 @@ pub fn bmf(report: &Report) -> String {
         let name = point.metric.name.replace('_', "-");
         let measure = if unit.is_empty() { name } else { format!("{name}-{unit}") };
         let mut metric = json!({"value": point.value.summary.median.value});
-        if let Some((low, high)) = point.interval() {
-            metric["lower_value"] = json!(low);
-            metric["upper_value"] = json!(high);
+        if let Some(ends) = point.value.summary.median.interval {
+            metric["lower_value"] = json!(ends.low);
+            metric["upper_value"] = json!(ends.high);
         }
         all.entry(point.place("/")).or_insert_with(|| json!({}))[measure] = metric;
     }
@@ -159,8 +155,8 @@ pub fn github_benchmark(report: &Report) -> String {
             "value": point.value.summary.median.value * factor,
             "extra": format!("median of {} rounds", point.value.summary.median.rounds),
         });
-        if let Some((low, high)) = point.interval() {
-            result["range"] = json!(format!("{} to {}", low * factor, high * factor));
+        if let Some(ends) = point.value.summary.median.interval {
+            result["range"] = json!(format!("{} to {}", ends.low * factor, ends.high * factor));
         }
         result
     };

@@ -43,10 +43,7 @@ pub(super) fn table(experiment: &Experiment, most: usize) -> Option<Table> {
     let mut rows: Vec<Vec<Cell>> = stack.rows(installed, equalised);
     let engines = equalised.map(|ladder| stack.rows(&only_engines(ladder), None)).unwrap_or_default();
     if !engines.is_empty() && rows.len() + engines.len() < most {
-        let title = Cell::words("without own:").tone(Tone::Faint);
-        rows.push(
-            std::iter::once(title).chain(std::iter::repeat_n(Cell::default(), parts.len() + 3)).collect(),
-        );
+        rows.push(vec![Cell::words("without own:").tone(Tone::Faint)]);
         rows.extend(engines);
     }
     let whole = Column::numbers(called(metric.name));
@@ -55,17 +52,14 @@ pub(super) fn table(experiment: &Experiment, most: usize) -> Option<Table> {
     let beside = Column { kind: Cells::Following, ..Column::words("compared") };
     let state = [in_words(&setting.values), scale.symbol.to_owned()];
     let state = listed(state.iter().filter(|one| !one.is_empty()), ", ");
-    let columns: Vec<Column> =
-        [Column::words(state), whole, bar].into_iter().chain(parts).chain([beside]).collect();
-    let mut table = Table { columns, ..Table::default() };
-    table.rows =
-        rows.into_iter().map(|cells| Line { subjects: vec![cells[0].text.clone()], cells }).collect();
-    // A part that no subject has is no column.
-    for at in (0..table.columns.len()).rev() {
-        let is_empty = table.rows.iter().all(|row| row.cells[at].text.is_empty());
-        if is_empty && at > 0 {
-            table.columns.remove(at);
-            table.rows.iter_mut().for_each(|row| drop(row.cells.remove(at)));
+    let columns = [Column::words(state), whole, bar].into_iter().chain(parts).chain([beside]);
+    let line = |row: &Vec<Cell>| Line { subjects: vec![row[0].text.clone()], ..Line::default() };
+    let mut table = Table { rows: rows.iter().map(line).collect(), ..Table::default() };
+    for (at, column) in columns.enumerate() {
+        let cells: Vec<Cell> = rows.iter().map(|row| row.get(at).cloned().unwrap_or_default()).collect();
+        // A part that no subject has is no column.
+        if at == 0 || cells.iter().any(|cell| !cell.text.is_empty()) {
+            table.add((column, cells));
         }
     }
     if !stack.of_metrics.is_empty() {
