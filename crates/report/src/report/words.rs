@@ -152,9 +152,8 @@ fn is_named(entry: &Entry) -> bool {
 fn common_keys(subject: &Entry, against: &Entry) -> String {
     let same_layer = subject.layer == against.layer;
     let common = |pair: &&(String, String)| !same_layer || against.spec.keys.contains(pair);
-    let keys: Vec<_> =
-        subject.spec.keys.iter().filter(common).map(|(key, value)| format!("{key}={value}")).collect();
-    in_brackets(&keys.join(", "))
+    let keys = subject.spec.keys.iter().filter(common).map(|(key, value)| format!("{key}={value}"));
+    in_brackets(&listed(keys, ", "))
 }
 
 /// The words for a finding whose verdict is not a difference.

@@ -6,7 +6,7 @@ use crate::distinct;
 use crate::document::{Block, Cell, Column, Item, Table, Tone};
 use crate::report::model::{Experiment, JOB_HOLDS, Job, JobShare, Report};
 use crate::report::predicted::{Came, PredictedLink, Prediction};
-use crate::report::text::in_brackets;
+use crate::report::text::{in_brackets, listed};
 use crate::stats::Estimate;
 use crate::units::{Unit, counted};
 use crate::verdict::Finding;
@@ -23,13 +23,9 @@ pub(super) fn predicted(report: &Report) -> Vec<Block> {
     let count = |came: Came| all.iter().filter(|one| one.came == came).count();
     let told = [Came::Held, Came::DidNotHold, Came::NotDecided].map(|came| (count(came), came.words()));
     let told = told.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
-    let told: Vec<String> = told.collect();
+    let told = format!("{}: {}", counted(all.len(), "prediction"), listed(told, ", "));
     vec![
-        Block::title(format!(
-            "Predicted before measuring ({}: {})",
-            counted(all.len(), "prediction"),
-            told.join(", ")
-        )),
+        Block::title(format!("Predicted before measuring ({told})")),
         Block::List(all.iter().map(|one| outcome(one, REASONS)).collect()),
         Block::folded("Every step and its outcome", vec![Block::Table(steps(all))]),
     ]

@@ -14,6 +14,7 @@ use crate::report::model::{Experiment, Report};
 use crate::report::summary::Topic;
 use crate::report::text::{capital, clean, in_brackets, in_shell, listed};
 use crate::units::counted;
+use crate::verdict::About;
 
 /// Experiments that the first line names.
 const NAMED: usize = 3;
@@ -170,12 +171,9 @@ fn answers(report: &Report, experiment: &Experiment) -> Vec<(usize, Item)> {
         told.finding.about.relation == Relation::Several && experiment.metrics[told.finding.metric].decisive
     });
     let described = described.map(|told| {
-        let of = format!(
-            "`{}`{}",
-            told.finding.about.metric,
-            in_brackets(experiment.values_of(&told.finding.about.setting))
-        );
-        format!("{} {} in {of}", told.phrase, told.predicate)
+        let About { metric, setting, .. } = &told.finding.about;
+        let setting = in_brackets(experiment.values_of(setting));
+        format!("{} {} in `{metric}`{setting}", told.phrase, told.predicate)
     });
     let factors = experiment.factors.iter().flat_map(|one| &one.answers).map(|one| {
         format!("{}{}: {}", one.place.metric, in_brackets(experiment.values_of(&one.place.setting)), one.text)

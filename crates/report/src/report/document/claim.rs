@@ -119,31 +119,25 @@ fn turns(finding: &Finding) -> String {
     let unit = finding.about.unit;
     let told = |size: f64| with_interval(unit, size.abs(), None);
     let ends = finding.difference.and_then(|one| one.interval);
-    let matters = finding.matters.unwrap_or(0.0);
+    let matters = told(finding.matters.unwrap_or(0.0));
     match (&finding.verdict, ends) {
         (Verdict::Suspect(_), _) => "nothing: its numbers are suspect".to_owned(),
         (Verdict::More | Verdict::Less, Some(ends)) => {
             let nearest = ends.low.abs().min(ends.high.abs());
             format!(
-                "if every value of one of them were {} off, it would not be decided; a difference below {} would count as none",
-                told(nearest),
-                told(matters)
+                "if every value of one of them were {} off, it would not be decided; a difference below {matters} would count as none",
+                told(nearest)
             )
         }
-        (Verdict::Same, Some(ends)) => format!(
-            "less than {} to matter: the interval reaches {}",
-            told(matters),
-            told(ends.farthest_end())
-        ),
+        (Verdict::Same, Some(ends)) => {
+            format!("less than {matters} to matter: the interval reaches {}", told(ends.farthest_end()))
+        }
         (Verdict::Undecided { new_run, .. }, Some(ends)) => {
             let more = new_run.as_ref().map_or(String::new(), |one| {
                 format!("; a new run of {} might decide it", counted(one.rounds, "round"))
             });
-            format!(
-                "it is not decided: at most {} apart, and {} would matter{more}",
-                told(ends.farthest_end()),
-                told(matters)
-            )
+            let most = told(ends.farthest_end());
+            format!("it is not decided: at most {most} apart, and {matters} would matter{more}")
         }
         (Verdict::TooFew { have, need }, _) => format!("more rounds: it has {have} and needs {need}"),
         _ => "it has no verdict".to_owned(),

@@ -173,14 +173,11 @@ pub(super) fn at_a_glance(
 ) -> Table {
     let definition = &experiment.metrics[metric];
     let places = places(experiment, setting, metric);
-    let mut rows: Vec<&Row> = places.iter().map(|(row, _)| *row).collect();
-    for row in experiment.settings[setting].subjects() {
-        if rows.iter().all(|known| known.label != row.label) {
-            rows.push(row);
-        }
-    }
+    let ranked = places.iter().map(|(row, _)| *row);
+    let all = in_groups(ranked.chain(experiment.settings[setting].subjects()), |row| &row.label);
     // Variants of a subject, which explain it, are in the section.
-    rows.retain(|row| row.variant_of.is_none());
+    let rows = all.into_iter().map(|(_, all)| all[0]).filter(|row| row.variant_of.is_none());
+    let rows: Vec<&Row> = rows.collect();
     let text = &experiment.settings[setting].text;
     let mut table =
         of_subjects(if text.is_empty() { definition.name.into() } else { text.clone() }, labels(&rows));

@@ -4,7 +4,7 @@ use super::compared::verdict;
 use crate::distinct;
 use crate::document::{Block, Cell, Column, Item, Table, Tone};
 use crate::report::model::{Amount, Effect, Experiment, Metric, Priced};
-use crate::report::text::{capital, estimated, percent, percent_parts, width, with_interval};
+use crate::report::text::{capital, estimated, listed, percent, percent_parts, width, with_interval};
 use crate::stats::Estimate;
 use crate::units::{Unit, counted};
 use crate::verdict::Sum;
@@ -179,12 +179,11 @@ pub(super) fn factors(experiment: &Experiment) -> Vec<Block> {
         let comma = if setting.is_empty() { "" } else { ", " };
         Item::of(&answer.text).named(format!("`{}`{comma}{setting}", answer.place.metric))
     });
-    let levels: Vec<_> =
-        factors.factors.iter().map(|one| format!("{} ({})", one.name, one.levels.join(", "))).collect();
+    let levels = factors.factors.iter().map(|one| format!("{} ({})", one.name, one.levels.join(", ")));
     let notes = format!(
         "Each round runs every combination of {}; nothing else differs. An effect is the mean at the second level minus \
          the mean at the first, round by round; an interaction is the difference between two such differences.",
-        levels.join(", ")
+        listed(levels, ", ")
     );
     let table = |metric: &Metric| {
         let columns = vec![

@@ -7,6 +7,7 @@ use crate::report::model::{Experiment, Row, Setting, Value};
 use crate::report::text::{after_comma, common_scale, decimals, number, with_interval};
 use crate::stats::TimeSeries;
 use crate::units::Unit;
+use crate::verdict::MetricSummary;
 
 /// The height of a drawing in its own units.
 const HEIGHT: f64 = 100.0;
@@ -82,26 +83,24 @@ fn numbers(title: &str, unit: Unit, drawn: &[Member]) -> Table {
 fn drawing((name, row, value): Member, unit: Unit) -> Option<Drawing> {
     let axis = axis(value, unit)?;
     let points = value.shape.time_series.points.len();
+    let MetricSummary { median, range, .. } = &value.summary;
     let shown = |value: f64| with_interval(unit, value, None);
-    let ((low, high), (bottom, top)) = (value.summary.range, axis.ends());
+    let [middle, low, high] = [median.value, range.0, range.1].map(shown);
     Some(Drawing {
         name: name.to_owned(),
         label: row.label.clone(),
         alternative: format!(
-            "{name}: {} rounds in order, median {}, from {} to {}",
-            value.summary.median.rounds,
-            shown(value.summary.median.value),
-            shown(low),
-            shown(high)
+            "{name}: {} rounds in order, median {middle}, from {low} to {high}",
+            median.rounds
         ),
         points,
         step: value.shape.time_series.step,
         line: line(&value.shape.time_series, &axis, if row.lost == 0 { Holes::Bridged } else { Holes::Gaps }),
         band: (value.shape.time_series.step > 1).then(|| band(&value.shape.time_series, &axis)),
-        middle: format!("M0 {:.0}H{points}", axis.at(value.summary.median.value)),
-        ends: [shown(bottom), shown(top)],
+        middle: format!("M0 {:.0}H{points}", axis.at(median.value)),
+        ends: [axis.ends().0, axis.ends().1].map(shown),
         axis,
-        scale: unit.scale_for(value.summary.median.value),
+        scale: unit.scale_for(median.value),
     })
 }
 
@@ -158,7 +157,7 @@ fn band(course: &TimeSeries, axis: &Axis) -> String {
 mod tests {
     use super::*;
     use crate::stats::{self, Alpha, Estimate, Sample};
-    use crate::verdict::{MetricSummary, Shape};
+    use crate::verdict::Shape;
 
     fn value(values: &[Option<f64>], most: usize) -> Value {
         let known: Vec<f64> = values.iter().flatten().copied().collect();

@@ -10,7 +10,7 @@ use crate::distinct;
 use crate::experiment;
 use crate::plan;
 use crate::record::{ComponentFacts, Recorded};
-use crate::report::text::clean;
+use crate::report::text::{clean, listed};
 use crate::report::words::{setting_values, shared_keys, without_keys};
 use crate::report::{predicted, summary};
 use crate::stats;
@@ -188,12 +188,11 @@ impl Compared<'_> {
         let shared = if equalised { shared_keys(engines) } else { BTreeSet::new() };
         let mut rows: Vec<Row> = on_it.iter().map(|cell| self.row(*cell, &shared)).collect();
         keep_short_labels_distinct(&mut rows);
-        let shown: Vec<_> =
-            shared.iter().map(|(key, value)| format!("{}={}", clean(key), clean(value))).collect();
+        let shown = shared.iter().map(|(key, value)| format!("{}={}", clean(key), clean(value)));
         Some(Ladder {
             name: if equalised { "equalised" } else { "as installed" },
             equalised,
-            shared_keys: shown.join(", "),
+            shared_keys: listed(shown, ", "),
             baseline: clean(&plan.subjects[plan.baseline_of(self.name)].label),
             rows,
         })

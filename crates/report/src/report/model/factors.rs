@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::compared::{Compared, Place};
 use crate::plan::{Factor, Factorial};
-use crate::report::text::{capital, clean, estimated, in_percent, joined};
+use crate::report::text::{capital, clean, estimated, in_brackets, in_percent, joined};
 use crate::report::words::undecided;
 use crate::stats::{self, Estimate};
 use crate::units::Unit;
@@ -185,12 +185,10 @@ fn sentence(factors: &[&Factor], unit: Unit, finding: &FactorFinding) -> String 
         return format!("{name} {}", undecided(&finding.verdict, unit, &so, matters));
     }
     match factors {
-        [only] => format!(
-            "{} takes {size} more than {}{}",
-            level(only, high),
-            level(only, low),
-            ratio.map_or(String::new(), |ratio| format!(" ({})", in_percent(&ratio)))
-        ),
+        [only] => {
+            let share = ratio.map_or(String::new(), |ratio| in_brackets(&in_percent(&ratio)));
+            format!("{} takes {size} more than {}{share}", level(only, high), level(only, low))
+        }
         [one, other] => format!(
             "the difference between {} and {} is {size} larger with {} than with {}{}",
             level(other, 1),

@@ -8,7 +8,7 @@ use super::{Picture, row_of, subjects};
 use crate::axis::Range;
 use crate::distinct;
 use crate::report::model::{Experiment, Setting, Value};
-use crate::report::text::{after_comma, clean, estimated};
+use crate::report::text::{after_comma, clean, estimated, listed};
 use crate::stats::Estimate;
 use crate::subject::Spec;
 use crate::units::Unit;
@@ -70,21 +70,18 @@ fn picture(
     let unit = experiment.metrics[metric].unit;
     lines.iter_mut().for_each(|(_, places)| places.sort_by(|(one, _), (other, _)| one.total_cmp(other)));
     lines.retain(|(_, places)| places.len() >= FEWEST);
-    let ends = |(_, places): &Medians<'_>| Some([places.first()?.0, places.last()?.0]);
-    let ends: Vec<[f64; 2]> = lines.iter().filter_map(ends).collect();
-    let low = ends.iter().map(|ends| ends[0]).min_by(f64::total_cmp)?;
-    let high = ends.iter().map(|ends| ends[1]).max_by(f64::total_cmp)?;
+    let low = lines.iter().map(|(_, places)| places[0].0).min_by(f64::total_cmp)?;
+    let high = lines.iter().map(|(_, places)| places[places.len() - 1].0).max_by(f64::total_cmp)?;
     let curve = |(label, known): Medians<'_>| {
         let place = |(x, median): &(f64, &Estimate)| {
             let (low, high) = median.interval.map_or((median.value, median.value), |one| (one.low, one.high));
             Some(Place { x: *x, low, value: median.value, high })
         };
-        let words: Vec<_> =
-            known.iter().map(|(number, median)| format!("{} at {number}", estimated(unit, median))).collect();
+        let words = known.iter().map(|(number, median)| format!("{} at {number}", estimated(unit, median)));
         Curve {
             layer: "",
             places: known.iter().map(place).collect(),
-            words: format!("{label}: {}", words.join(", ")),
+            words: format!("{label}: {}", listed(words, ", ")),
             notes: Default::default(),
             label,
         }

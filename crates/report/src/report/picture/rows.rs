@@ -212,12 +212,11 @@ impl Rows {
             match known[..] {
                 [] => format!("{title}no values."),
                 [only] => format!("{title}{}.", self.words(only)),
-                [least, .., most] => format!(
-                    "{title}{}, smallest {}; largest {}.",
-                    counted(known.len(), "row"),
-                    self.words(least),
-                    self.words(most)
-                ),
+                [least, .., most] => {
+                    let [rows, least, most] =
+                        [counted(known.len(), "row"), self.words(least), self.words(most)];
+                    format!("{title}{rows}, smallest {least}; largest {most}.")
+                }
             }
         };
         self.panels.iter().map(of_panel).collect::<Vec<_>>().join(" ")
