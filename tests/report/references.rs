@@ -167,7 +167,7 @@ fn no_verdict_is_given_about_them() {
         let own =
             start.rows().filter(|(setting, _, row)| row.label == ours.label && setting.text == ours.setting);
         let medians: Vec<f64> =
-            own.filter_map(|(_, _, row)| Some(row.values[0].as_ref()?.median.value)).collect();
+            own.filter_map(|(_, _, row)| Some(row.values[0].as_ref()?.summary.median.value)).collect();
         assert!(medians.contains(&ours.estimate.value), "{}: {:?}", ours.label, ours.estimate);
     }
 }

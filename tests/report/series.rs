@@ -47,7 +47,7 @@ fn returned(report: &Report, subject: &str) -> [f64; 3] {
     let setting = report.experiments[0].settings.iter().find(|one| one.text == "prestate=idle").unwrap();
     let rows = setting.subjects();
     let row = rows.iter().find(|row| row.label == subject).expect("a row");
-    let median = row.value(metric("returned")).expect("a value").median;
+    let median = row.value(metric("returned")).expect("a value").summary.median;
     let interval = median.interval.expect("twelve rounds have one");
     [median.value, interval.low, interval.high]
 }

@@ -3,14 +3,18 @@
 //! Twins are the same subject under two labels in the same rounds (A/A). The noise floor is how far their
 //! paired differences reach: a difference of two other subjects below it must not be believed, even if its
 //! interval excludes zero.
+use serde::Serialize;
+
 use super::order::Estimate;
 
 /// The largest difference that twins allow.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct NoiseFloor {
     /// In the unit of the metric: the end of the interval that is farther from zero.
+    #[serde(rename = "floor")]
     pub units: f64,
     /// As a share of the twins' own median (0.02 is 2 %); `None` if that is zero.
+    #[serde(rename = "floor_share")]
     pub relative: Option<f64>,
     /// Whether zero is in the intervals. If not, twins differ although they are the same:
     /// a control that moved.

@@ -1,5 +1,7 @@
 //! The values of a run that count, by cell and metric, and the summary of each cell.
 
+use serde::Serialize;
+
 use crate::experiment::Metric;
 use crate::outcome::FailureClass;
 use crate::plan::Cell;
@@ -20,7 +22,7 @@ pub struct CellSummary {
 }
 
 /// The values of one metric in one cell.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct MetricSummary {
     /// Median with its exact interval at 95 %; for a tail, the quantile of all rounds.
     pub median: Estimate,

@@ -35,6 +35,8 @@ pub use table::ExperimentTable;
 pub use view::View;
 pub use warning::Warning;
 
+use serde::Serialize;
+
 use crate::record::Recorded;
 use crate::stats::{self, TimeSeries};
 use columns::by_cell;
@@ -77,13 +79,15 @@ pub struct Analysis {
 }
 
 /// The distribution of a metric's values in a cell, and their course over time.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Shape {
     /// The quartiles.
     pub quartiles: (f64, f64),
     /// At most [`MOST_STEPS`] order statistics at equal steps, from the smallest to the largest value.
+    #[serde(skip)]
     pub steps: Vec<f64>,
     /// The values over complete rounds, in at most [`MOST_POINTS`] points.
+    #[serde(skip)]
     pub time_series: TimeSeries,
 }
 

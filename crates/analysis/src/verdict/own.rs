@@ -59,7 +59,7 @@ static SUSPECTS: [fn(&View<'_>) -> Vec<Suspect>; 14] = [
 pub(super) fn tables(view: &View<'_>) -> Vec<ExperimentTable> {
     let names = crate::distinct(view.run.plan.cells.iter().map(|cell| cell.experiment));
     let own = |name: &&str| TABLES.iter().find(|(own, _)| own == name).map(|(_, tables)| tables(view));
-    names.iter().filter_map(own).flatten().collect()
+    names.iter().filter_map(own).flatten().map(ExperimentTable::cleaned).collect()
 }
 
 /// All suspects, by the rules of single experiments and the common ones.

@@ -4,6 +4,7 @@
 use serde::{Serialize, Serializer};
 
 use crate::stats::Estimate;
+use crate::text::clean;
 use crate::units::Unit;
 
 /// A table of an experiment.
@@ -58,6 +59,19 @@ impl ExperimentTable {
     ) -> ExperimentTable {
         let (rows, notes, answers, screen) = Default::default();
         ExperimentTable { experiment, name, title, columns, rows, notes, answers, screen }
+    }
+
+    /// The same with clean texts, which include labels and messages of engines.
+    pub(super) fn cleaned(mut self) -> ExperimentTable {
+        for item in self.rows.iter_mut().flatten() {
+            if let Item::Text(text) | Item::Nothing(text) = item {
+                *text = clean(text);
+            }
+        }
+        let answers = self.answers.iter_mut().map(|one| &mut one.text);
+        let texts = answers.chain(&mut self.notes).chain([&mut self.title]);
+        texts.for_each(|text| *text = clean(text));
+        self
     }
 
     /// The answers without their questions.

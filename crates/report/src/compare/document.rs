@@ -13,7 +13,7 @@ use crate::document::{
 use crate::experiment;
 use crate::report::head;
 use crate::report::model::Metric;
-use crate::report::text::{capital, clean, confidence, in_brackets, percent_parts};
+use crate::report::text::{capital, clean, confidence, in_brackets, listed, percent_parts};
 use crate::report::words::{inside, insides};
 use crate::units::counted;
 use crate::verdict::Kind;
@@ -46,11 +46,8 @@ impl Findings for Comparison {
         let level = |one: &Experiment| {
             format!("{} of {} at {}", counted(one.family, "interval"), one.name, confidence(one.level))
         };
-        let levels: Vec<String> = self.experiments.iter().map(level).collect();
-        document.fact(
-            "how",
-            &format!("{}, so that all of an experiment together hold at 95 %", levels.join(", ")),
-        );
+        let levels = listed(self.experiments.iter().map(level), ", ");
+        document.fact("how", &format!("{levels}, so that all of an experiment together hold at 95 %"));
         document.fact("shown", PAIRS);
         let labels = in_groups(self.lines(), |(_, line)| clean(&line.label));
         document.subjects = labels.into_iter().map(|(label, _)| label).collect();
@@ -258,10 +255,7 @@ fn in_setting(metric: &Metric, one: &InSetting) -> [Cell; 4] {
 
 /// The run on one line: its place, name, start, rounds and tags.
 fn in_short(run: &Facts) -> String {
-    let rounds = match run.rounds {
-        (have, planned) if have == planned => counted(planned, "round"),
-        (have, planned) => format!("{have} of {}", counted(planned, "round")),
-    };
+    let rounds = head::done(run.rounds.0, run.rounds.1);
     let tags = run.tags.iter().map(|(key, value)| format!("{key}={value}"));
     let own = [run.place.clone(), format!("run {}", run.run), head::started(&run.started), rounds];
     own.into_iter().chain(tags).collect::<Vec<_>>().join(", ")

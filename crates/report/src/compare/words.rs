@@ -3,7 +3,7 @@
 use dunnage_analysis::compare::{Experiment, FailedRounds, InSetting, Line, Scale, Together};
 
 use crate::report::text::{
-    clean, estimated, in_brackets, in_one, in_percent, number, percent, percent_parts,
+    clean, estimated, in_brackets, in_one, in_percent, listed, number, percent, percent_parts,
 };
 use crate::stats::{Basis, Estimate, Goal, NewRun, Ruling, fewest_each};
 use crate::units::{Unit, counted};
@@ -35,14 +35,8 @@ pub fn failures(experiment: &Experiment, line: &Line, failed: &FailedRounds) -> 
         _ => "",
     };
     let ([old, new], [of_old, of_new]) = (failed.failed, failed.rounds);
-    clean(&format!(
-        "{} of `{}`{} fails{more}: in {new} of {} rounds, before in {old} of {}",
-        experiment.name,
-        line.label,
-        in_brackets(&failed.setting),
-        of_new,
-        of_old
-    ))
+    let what = format!("{} of `{}`{}", experiment.name, line.label, in_brackets(&failed.setting));
+    clean(&format!("{what} fails{more}: in {new} of {of_new} rounds, before in {old} of {of_old}"))
 }
 
 fn decided(unit: Unit, lines: &[&Line], together: &Together) -> String {
@@ -146,13 +140,13 @@ fn in_settings(line: &Line, unit: Unit) -> String {
         let change = numbers.ratio.as_ref().map_or_else(absolute, in_percent);
         Some(format!("{change} with {}", one.text))
     };
-    line.settings.iter().filter_map(one).collect::<Vec<_>>().join(", ")
+    listed(line.settings.iter().filter_map(one), ", ")
 }
 
 /// The settings without new values, which a line says nothing about.
 fn lost(line: &Line) -> String {
-    let all: Vec<String> = line.lost().map(|(setting, why)| format!("{setting} (new {why})")).collect();
-    if all.is_empty() { String::new() } else { format!(", without {}", all.join(", ")) }
+    let all = listed(line.lost().map(|(setting, why)| format!("{setting} (new {why})")), ", ");
+    if all.is_empty() { all } else { format!(", without {all}") }
 }
 
 /// Why a line has no numbers.

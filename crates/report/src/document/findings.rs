@@ -69,8 +69,7 @@ pub trait Findings {
     fn document(&self, look: &Look) -> Document;
 
     /// The answer alone, on one screen, with a pointer to the rest; none if the document is no longer than that.
-    fn brief(&self, look: &Look) -> Option<Document> {
-        let _ = look;
+    fn brief(&self, _: &Look) -> Option<Document> {
         None
     }
 
@@ -81,8 +80,7 @@ pub trait Findings {
     const FURTHER: &'static [&'static str] = &[];
 
     /// The findings in one of these formats.
-    fn further(&self, format: &str) -> Option<String> {
-        let _ = format;
+    fn further(&self, _: &str) -> Option<String> {
         None
     }
 }

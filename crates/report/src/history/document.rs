@@ -4,8 +4,7 @@ use serde::Serialize;
 
 use super::{csv, words};
 use crate::document::{
-    Block, Cell, Column, Document, Drawn, Extent, Findings, Item, Look, Row, Section, TALL, Table, Tone,
-    fitted,
+    Block, Cell, Column, Document, Drawn, Extent, Findings, Item, Look, Section, TALL, Table, Tone, fitted,
 };
 use crate::report::text::{confidence, in_brackets, number};
 use crate::units::counted;
@@ -59,9 +58,7 @@ impl Findings for Histories {
                     document.sections.push(Section { name: format!("{name}-{}", index + 1), title, blocks });
                 }
             };
-            let changes =
-                history.series.iter().flat_map(|one| one.changes.iter().map(move |change| (one, change)));
-            let changes = changes.map(|(series, change)| {
+            let changes = changes(history).map(|(series, change)| {
                 let sentence = words::sentence(series, change, &history.points);
                 format!("{sentence} (p {})", shown_p(change.p))
             });
@@ -83,23 +80,16 @@ impl Findings for Histories {
         for history in &self.histories {
             let of =
                 if self.histories.len() > 1 { format!("on {}: ", history.machine) } else { String::new() };
-            let mut changes: Vec<(&Series, &Change)> = history
-                .series
-                .iter()
-                .flat_map(|one| one.changes.iter().map(move |change| (one, change)))
-                .collect();
+            let mut changes: Vec<(&Series, &Change)> = changes(history).collect();
             let size = |change: &Change| (change.levels.1 / change.levels.0).ln().abs();
             changes.sort_by(|(_, one), (_, other)| size(other).total_cmp(&size(one)));
             let still = history.series.iter().filter(|one| one.changes.is_empty()).count();
             let all = counted(history.series.len(), "cell");
             let none = format!("{of}in {still} of {all}: {}", how(history));
             let told = changes.iter().map(|(series, change)| {
-                let tone = Tone::of(change.verdict);
-                let text = format!("{of}{}", words::sentence(series, change, &history.points));
-                (
-                    usize::from(change.verdict == Kind::Same),
-                    Item::of(text).marked(tone, change.verdict.word()),
-                )
+                let item = Item::of(format!("{of}{}", words::sentence(series, change, &history.points)));
+                let item = item.marked(Tone::of(change.verdict), change.verdict.word());
+                (usize::from(change.verdict == Kind::Same), item)
             });
             points.extend(told);
             points.extend((still > 0).then(|| (0, Item::of(none).marked(Tone::Same, "no change"))));
@@ -124,6 +114,11 @@ impl Findings for Histories {
             document
         }))
     }
+}
+
+/// Every change, with its series.
+fn changes(history: &History) -> impl Iterator<Item = (&Series, &Change)> {
+    history.series.iter().flat_map(|one| one.changes.iter().map(move |change| (one, change)))
 }
 
 /// Whether two series are of one metric in one setting.
@@ -228,11 +223,7 @@ fn drawn(series: &Series, columns: usize) -> String {
 fn values(history: &History, series: &Series) -> Table {
     let medians: Vec<_> = series.values.iter().map(|value| value.map(|value| value.median)).collect();
     let mut table = Table::of(words::cell(series), vec![Column::words("run")]);
-    table.rows = history
-        .points
-        .iter()
-        .map(|point| Row { cells: vec![Cell::words(&point.name)], ..Row::default() })
-        .collect();
+    history.points.iter().for_each(|point| table.row(&[], vec![Cell::words(&point.name)]));
     table.drawn = Some(Drawn { column: 1, unit: series.unit });
     table.add(Column::measured(series.metric, series.unit, &medians));
     let told = |(index, value): (usize, &Option<Value>)| {

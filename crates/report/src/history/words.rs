@@ -2,7 +2,7 @@
 
 use dunnage_analysis::history::{Change, Point, Series};
 
-use crate::report::text::{in_brackets, percent};
+use crate::report::text::{in_brackets, listed, percent};
 use crate::units::counted;
 use crate::verdict::Kind;
 
@@ -18,13 +18,9 @@ pub(super) fn sentence(series: &Series, change: &Change, points: &[Point]) -> St
     let (old, new) = change.levels;
     let sign = if new > old { "+" } else { "" };
     let share = if old > 0.0 { format!(" ({sign}{})", percent(new / old - 1.0)) } else { String::new() };
-    let numbers = format!(
-        "from {} over {} to {} over {}{share}",
-        unit.format(old),
-        counted(change.runs.0, "run"),
-        unit.format(new),
-        counted(change.runs.1, "run")
-    );
+    let level = |value: f64, runs: usize| format!("{} over {}", unit.format(value), counted(runs, "run"));
+    let [before, after] = [level(old, change.runs.0), level(new, change.runs.1)];
+    let numbers = format!("from {before} to {after}{share}");
     let at = &points[change.after].name;
     let what = cell(series);
     let said = match change.verdict {
@@ -43,10 +39,9 @@ pub(super) fn sentence(series: &Series, change: &Change, points: &[Point]) -> St
             format!("{what} {takes} {more} since {at}: {numbers}")
         }
     };
-    let beside: Vec<String> =
-        change.beside.iter().map(|one| format!("{} {} → {}", one.what, one.old, one.new)).collect();
-    match beside.as_slice() {
-        [] => said,
-        beside => format!("{said}; at the same time, cause or not: {}", beside.join(", ")),
+    let beside = change.beside.iter().map(|one| format!("{} {} → {}", one.what, one.old, one.new));
+    match listed(beside, ", ") {
+        none if none.is_empty() => said,
+        beside => format!("{said}; at the same time, cause or not: {beside}"),
     }
 }

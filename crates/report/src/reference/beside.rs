@@ -69,7 +69,7 @@ fn ours(number: &Number, same: &Same, measured: &Experiment) -> Vec<Ours> {
         }
         let is_from_bare = ladder.rows.iter().any(|other| other.is_baseline && other.subject == "bare");
         let estimate = match same.quantity {
-            Quantity::Value => row.value(metric).map(|value| value.median),
+            Quantity::Value => row.value(metric).map(|value| value.summary.median),
             Quantity::Difference if is_from_bare => row.found(metric).and_then(|found| found.difference),
             Quantity::Difference => None,
         };

@@ -53,17 +53,17 @@ struct Rule {
     counterpart: Counterpart,
 }
 
-const fn rule(experiment: &'static str, fits: fn(&Number) -> bool, counterpart: Counterpart) -> Rule {
-    Rule { experiment, fits, counterpart }
+const fn same(experiment: &'static str, fits: fn(&Number) -> bool, same: Same) -> Rule {
+    Rule { experiment, fits, counterpart: Counterpart::Metric(same) }
+}
+
+const fn none(experiment: &'static str, fits: fn(&Number) -> bool, why: &'static str) -> Rule {
+    Rule { experiment, fits, counterpart: Counterpart::None(why) }
 }
 
 const fn value(experiment: &'static str, metric: &'static str, differs: &'static str) -> Same {
-    let (quantity, setting, conditions) = (Quantity::Value, any as fn(&Number, &str) -> bool, "any setting");
-    Same { experiment, metric, quantity, setting, conditions, differs }
-}
-
-fn any(_: &Number, _: &str) -> bool {
-    true
+    let (quantity, conditions) = (Quantity::Value, "any setting");
+    Same { experiment, metric, quantity, setting: |_, _| true, conditions, differs }
 }
 
 const START: Same = Same {
@@ -97,7 +97,7 @@ const READY: Same = value(
      at the ELF entry of the probe",
 );
 const LOOP_RUN: Same = Same {
-    setting: is_the_loop_in_a_container_of_its_own,
+    setting: |number, text| text.contains("mode=run") && is_the_loop(number, text),
     conditions: "`command` with `mode=run` and a bash loop of as many turns",
     ..value(
         "command",
@@ -107,7 +107,7 @@ const LOOP_RUN: Same = Same {
     )
 };
 const LOOP_EXEC: Same = Same {
-    setting: is_the_loop_in_a_running_container,
+    setting: |number, text| text.contains("mode=exec") && is_the_loop(number, text),
     conditions: "`command` with `mode=exec` and a bash loop of as many turns",
     ..LOOP_RUN
 };
@@ -145,91 +145,79 @@ const REQUESTS: Same = Same {
 };
 
 const RULES: &[Rule] = &[
-    rule("start", |one| one.is_derived(), Counterpart::None(DERIVED)),
-    rule("start", is_spread, Counterpart::None("a spread over repetitions; dunnage shows intervals")),
-    rule(
+    none("start", |one| one.is_derived(), DERIVED),
+    none("start", is_spread, "a spread over repetitions; dunnage shows intervals"),
+    none(
         "start",
         |one| one.note.contains("shell builtin"),
-        Counterpart::None("it times a shell builtin: no program is started"),
+        "it times a shell builtin: no program is started",
     ),
-    rule("start", |one| one.condition("phase") == Some("total"), Counterpart::Metric(RETURNED)),
-    rule("start", |one| one.condition("phase") == Some("ready"), Counterpart::Metric(READY)),
-    rule("cpu_run", |one| !one.is_measured(), Counterpart::None(NOT_MEASURED)),
-    rule("cpu_run", |one| one.is_derived(), Counterpart::None(DERIVED)),
-    rule("cpu_run", everything, Counterpart::Metric(LOOP_RUN)),
-    rule("cpu_exec", |one| one.is_derived(), Counterpart::None(DERIVED)),
-    rule("cpu_exec", everything, Counterpart::Metric(LOOP_EXEC)),
-    rule("syscall", |one| !one.is_measured(), Counterpart::None(NOT_MEASURED)),
-    rule("syscall", |one| one.metric == "call_time", Counterpart::Metric(CALL)),
-    rule("syscall", |one| one.metric == "overhead", Counterpart::Metric(CALL_DIFFERENCE)),
-    rule("syscall", everything, Counterpart::None(DERIVED)),
-    rule(
+    same("start", |one| one.condition("phase") == Some("total"), RETURNED),
+    same("start", |one| one.condition("phase") == Some("ready"), READY),
+    none("cpu_run", |one| !one.is_measured(), NOT_MEASURED),
+    none("cpu_run", |one| one.is_derived(), DERIVED),
+    same("cpu_run", everything, LOOP_RUN),
+    none("cpu_exec", |one| one.is_derived(), DERIVED),
+    same("cpu_exec", everything, LOOP_EXEC),
+    none("syscall", |one| !one.is_measured(), NOT_MEASURED),
+    same("syscall", |one| one.metric == "call_time", CALL),
+    same("syscall", |one| one.metric == "overhead", CALL_DIFFERENCE),
+    none("syscall", everything, DERIVED),
+    same(
         "throttle",
         |one| one.metric == "cpu_used",
-        Counterpart::Metric(throttled(
+        throttled(
             "usage",
             "the published number is the mean of a few samples of `docker stats`, this one is counted over the whole window",
-        )),
+        ),
     ),
-    rule(
+    same(
         "throttle",
         |one| one.metric == "throttle_rate" && !is_without_quota(one),
-        Counterpart::Metric(throttled(
+        throttled(
             "throttled_share",
             "a share of periods: it depends on how the load aligns with the periods, not on the length of the window",
-        )),
+        ),
     ),
-    rule(
-        "throttle",
-        is_without_quota,
-        Counterpart::None("does not apply: there are no periods without a quota"),
-    ),
-    rule(
+    none("throttle", is_without_quota, "does not apply: there are no periods without a quota"),
+    none(
         "throttle",
         |one| {
             matches!(one.metric.as_str(), "throttled_time" | "periods" | "periods_throttled" | "wasted_share")
         },
-        Counterpart::None("it grows with the window, which is not as long as stated"),
+        "it grows with the window, which is not as long as stated",
     ),
-    rule("net_latency", |one| !one.is_measured(), Counterpart::None(NOT_MEASURED)),
-    rule("net_latency", everything, Counterpart::None(HALF)),
-    rule("memory", |one| one.is_derived(), Counterpart::None(DERIVED)),
-    rule("memory", |one| one.metric == "cgroup_per_container", Counterpart::Metric(TOOL)),
-    rule(
+    none("net_latency", |one| !one.is_measured(), NOT_MEASURED),
+    none("net_latency", everything, HALF),
+    none("memory", |one| one.is_derived(), DERIVED),
+    same("memory", |one| one.metric == "cgroup_per_container", TOOL),
+    none(
         "memory",
         everything,
-        Counterpart::None(
-            "it is of the whole machine, a total, or of some of the processes; `memory` gives what one more container adds, with all who pay",
-        ),
+        "it is of the whole machine, a total, or of some of the processes; `memory` gives what one more container adds, with all who pay",
     ),
-    rule("scale", |one| one.metric == "launch_per_container", Counterpart::Metric(START)),
-    rule(
+    same("scale", |one| one.metric == "launch_per_container", START),
+    none(
         "scale",
         everything,
-        Counterpart::None(
-            "a total, or what the whole machine used; `density` gives each start, and `memory` what one more container adds",
-        ),
+        "a total, or what the whole machine used; `density` gives each start, and `memory` what one more container adds",
     ),
-    rule(
+    none(
         "nested",
         everything,
-        Counterpart::None(
-            "a success, or how long a failure took, with an image pulled meanwhile; `nested` proves where a container is, and times starts inside",
-        ),
+        "a success, or how long a failure took, with an image pulled meanwhile; `nested` proves where a container is, and times starts inside",
     ),
-    rule(
+    none(
         "disk_write",
         everything,
-        Counterpart::None(
-            "compare it with `write_rate` of `disk` at the same place, which says whether the bytes reached the disk",
-        ),
+        "compare it with `write_rate` of `disk` at the same place, which says whether the bytes reached the disk",
     ),
-    rule("layers", everything, Counterpart::None(WHOLE_PROGRAM)),
-    rule("http", |one| one.condition("endpoint") == Some("network"), Counterpart::Metric(REQUESTS)),
-    rule(
+    none("layers", everything, WHOLE_PROGRAM),
+    same("http", |one| one.condition("endpoint") == Some("network"), REQUESTS),
+    none(
         "http",
         everything,
-        Counterpart::None("dunnage gives how much longer such a request takes than an empty one, not a rate"),
+        "dunnage gives how much longer such a request takes than an empty one, not a rate",
     ),
 ];
 
@@ -250,14 +238,6 @@ pub fn of(number: &Number) -> Counterpart {
     let fits = |rule: &&Rule| rule.experiment == number.experiment && (rule.fits)(number);
     let unknown = Counterpart::None("no rule names its counterpart");
     RULES.iter().find(fits).map_or(unknown, |rule| rule.counterpart)
-}
-
-fn is_the_loop_in_a_container_of_its_own(number: &Number, setting: &str) -> bool {
-    setting.contains("mode=run") && is_the_loop(number, setting)
-}
-
-fn is_the_loop_in_a_running_container(number: &Number, setting: &str) -> bool {
-    setting.contains("mode=exec") && is_the_loop(number, setting)
 }
 
 /// Times of different work cannot be compared: the command must be a bash loop with as many turns.

@@ -5,6 +5,7 @@
 //! Rounds and positions count from 1, rounds within their phase. A cell without a sample has one line without
 //! metric and value, but with the class and the reason. The class of a value is how safe what was written is. Quoting follows RFC 4180, with line feeds as line ends.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::text::clean;
@@ -102,13 +103,8 @@ impl Line {
     fn append(&self, metric: [&str; 2], value: &str, outcome: [&str; 3], out: &mut String) {
         let [outcome, class, reason] = outcome;
         let reason = harmless(&clean(reason));
-        let parts = [&self.subject, &joined(&metric), &self.place];
-        for part in parts {
-            out.push_str(part);
-            out.push(',');
-        }
-        out.push_str(&joined(&[value, outcome, class, &reason, self.flags]));
-        out.push('\n');
+        let rest = joined(&[value, outcome, class, &reason, self.flags]);
+        let _ = writeln!(out, "{},{},{},{rest}", self.subject, joined(&metric), self.place);
     }
 }
 
@@ -124,22 +120,15 @@ fn flags(run: &Recorded, round: usize) -> &'static str {
 
 /// Fields separated by commas.
 fn joined(fields: &[&str]) -> String {
-    let mut text = String::new();
-    for (index, field) in fields.iter().enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
-        quote(field, &mut text);
-    }
-    text
+    fields.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(",")
 }
 
-/// Appends a field, in quotes if needed.
-fn quote(field: &str, out: &mut String) {
-    if !field.contains(['"', ',', '\n', '\r']) {
-        return out.push_str(field);
+/// A field, in quotes if needed.
+fn quoted(field: &str) -> Cow<'_, str> {
+    match field.contains(['"', ',', '\n', '\r']) {
+        true => format!("\"{}\"", field.replace('"', "\"\"")).into(),
+        false => field.into(),
     }
-    let _ = write!(out, "\"{}\"", field.replace('"', "\"\""));
 }
 
 /// A setting without control characters; its command may have several lines.

@@ -1,7 +1,7 @@
 //! What was measured where and how: the head of every format for people.
 
 use super::model::{Order, Report};
-use super::text::{confidence, in_shell};
+use super::text::{confidence, in_brackets, in_shell, listed};
 use crate::distinct;
 use crate::record::ComponentFacts;
 use crate::stats::Alpha;
@@ -50,39 +50,38 @@ pub fn versions(report: &Report) -> Vec<String> {
 
 /// The number of rounds, their order, and the level of verdicts.
 pub fn rounds(report: &Report) -> String {
-    match &report.imported {
-        None => {
-            format!("{}; probe {}", own_rounds(report), report.probe.chars().take(12).collect::<String>())
+    let Some(imported) = &report.imported else {
+        let probe: String = report.probe.chars().take(12).collect();
+        return format!("{}; probe {probe}", own_rounds(report));
+    };
+    let how = match imported.order {
+        Order::Rounds => own_rounds(report),
+        Order::Blocks => {
+            format!("{} in blocks, not in rounds; no verdicts", counted(report.samples, "sample"))
         }
-        Some(imported) => {
-            let how = match imported.order {
-                Order::Rounds => own_rounds(report),
-                Order::Blocks => {
-                    format!("{} in blocks, not in rounds; no verdicts", counted(report.samples, "sample"))
-                }
-            };
-            format!("imported from {}, not measured by dunnage; {how}", imported.from)
-        }
-    }
+    };
+    format!("imported from {}, not measured by dunnage; {how}", imported.from)
+}
+
+/// How many rounds are complete, and how many were planned if not all are.
+pub fn done(complete: usize, planned: usize) -> String {
+    let of = if complete == planned { String::new() } else { format!("{complete} of ") };
+    of + &counted(planned, "round")
 }
 
 fn own_rounds(report: &Report) -> String {
     let rounds = report.rounds;
-    let done = if rounds.complete == rounds.planned {
-        counted(rounds.planned, "round")
-    } else {
-        format!("{} of {}", rounds.complete, counted(rounds.planned, "round"))
-    };
+    let done = done(rounds.complete, rounds.planned);
     let rare = report.experiments.iter().filter_map(|one| Some(format!("{} with {}", one.rounds?, one.name)));
-    let rare: Vec<_> = rare.collect();
-    let done = if rare.is_empty() { done } else { format!("{done} ({})", rare.join(", ")) };
+    let rare = in_brackets(&listed(rare, ", "));
     let verdicts = families(report);
     // An imported table has the order of each round, but no seed.
     let seed = match report.imported {
         None => format!(", seed {}", rounds.seed),
         Some(_) => String::new(),
     };
-    format!("{done} in shuffled order after {}{seed}; {verdicts}", counted(rounds.warmups, "warm-up round"))
+    let warmups = counted(rounds.warmups, "warm-up round");
+    format!("{done}{rare} in shuffled order after {warmups}{seed}; {verdicts}")
 }
 
 /// The number of verdicts of each experiment, and their level.
@@ -98,10 +97,9 @@ fn families(report: &Report) -> String {
             of(one.verdicts_in_family, one.verdict_level, others, ""),
         ]
     });
-    let asked = asked.flatten();
-    match asked.collect::<Vec<_>>() {
+    match listed(asked.flatten(), ", ") {
         none if none.is_empty() => "no verdicts".to_owned(),
-        each => format!("{}, so that each of these families holds at 95 %", each.join(", ")),
+        each => format!("{each}, so that each of these families holds at 95 %"),
     }
 }
 
@@ -116,13 +114,11 @@ pub fn carry_over(report: &Report) -> String {
     let found = report.warnings.iter().filter(|notice| notice.kind == "carry-over").count();
     let metric =
         report.experiments.first().and_then(|one| one.metrics.first()).map_or("", |metric| metric.name);
+    let tested = counted(report.carry_over_tested, "cell");
     match (report.carry_over_tested, found) {
         (0, _) => "carry-over cannot be tested: too few rounds or kinds of predecessors".to_owned(),
-        (tested, 0) => format!("carry-over tested in {} of {metric}: none found", counted(tested, "cell")),
-        (tested, some) => {
-            let tested = counted(tested, "cell");
-            format!("carry-over tested in {tested} of {metric}: found in {some}, see warnings")
-        }
+        (_, 0) => format!("carry-over tested in {tested} of {metric}: none found"),
+        (_, some) => format!("carry-over tested in {tested} of {metric}: found in {some}, see warnings"),
     }
 }
 

@@ -38,7 +38,7 @@ pub fn places(experiment: &Experiment, setting: usize, metric: usize) -> Vec<(&R
     let mut rows: Vec<(&Row, f64)> = Vec::new();
     for row in experiment.settings[setting].subjects() {
         let is_ranked = row.variant_of.is_none() && !row.is_suspect(metric);
-        rows.extend(row.value(metric).filter(|_| is_ranked).map(|value| (row, value.median.value)));
+        rows.extend(row.value(metric).filter(|_| is_ranked).map(|value| (row, value.summary.median.value)));
     }
     rows.sort_by(|(_, one), (_, other)| one.total_cmp(other));
     if experiment.metrics[metric].better == Better::More {

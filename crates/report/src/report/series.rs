@@ -32,10 +32,6 @@ impl Point<'_> {
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         shorten(&parts.join(between), LONGEST_NAME)
     }
-
-    fn interval(&self) -> Option<(f64, f64)> {
-        self.value.median.interval.map(|ends| (ends.low, ends.high))
-    }
 }
 
 /// All values that are not suspect, by metric.
@@ -46,7 +42,7 @@ fn points(report: &Report) -> impl Iterator<Item = Point<'_>> {
                 let believed = setting.subjects().into_iter().filter(move |row| !row.is_suspect(index));
                 believed.filter_map(move |row| {
                     let (experiment, subject) = (experiment.name, row.label.as_str());
-                    let value = row.value(index).filter(|value| value.median.value.is_finite())?;
+                    let value = row.value(index).filter(|value| value.summary.median.value.is_finite())?;
                     Some(Point { experiment, setting, subject, metric, value })
                 })
             })
@@ -72,20 +68,12 @@ pub fn openmetrics(report: &Report) -> String {
     let mut text = String::new();
     let started: Option<jiff::Timestamp> = report.started.parse().ok();
     if let Some(started) = started {
-        head(
-            &mut text,
-            "dunnage_run_start_time_seconds",
-            "seconds",
-            "Start time of the run since unix epoch in seconds.",
-        );
-        let _ = writeln!(text, "dunnage_run_start_time_seconds {}", started.as_second());
+        let name = "dunnage_run_start_time_seconds";
+        head(&mut text, name, "seconds", "Start time of the run since unix epoch in seconds.");
+        let _ = writeln!(text, "{name} {}", started.as_second());
     }
-    head(
-        &mut text,
-        "dunnage_suspects",
-        "",
-        "Number of rules that found suspect numbers, which are left out.",
-    );
+    let help = "Number of rules that found suspect numbers, which are left out.";
+    head(&mut text, "dunnage_suspects", "", help);
     let _ = writeln!(text, "dunnage_suspects {}", report.suspects.len());
     let all: Vec<Point<'_>> = points(report).collect();
     // A family must be one block.
@@ -105,10 +93,10 @@ pub fn openmetrics(report: &Report) -> String {
             let full = format!("{stem}{part}{end}");
             head(&mut text, &full, unit, &format!("{name}, {what}: {meaning}"));
             for point in family {
-                let value = match (index, point.interval()) {
-                    (0, _) => point.value.median.value,
-                    (1, Some((low, _))) => low,
-                    (_, Some((_, high))) => high,
+                let value = match (index, point.value.summary.median.interval) {
+                    (0, _) => point.value.summary.median.value,
+                    (1, Some(ends)) => ends.low,
+                    (_, Some(ends)) => ends.high,
                     (_, None) => continue,
                 };
                 let [subject, setting] = [point.subject, &point.setting.text].map(label);
@@ -142,10 +130,10 @@ pub fn bmf(report: &Report) -> String {
         let unit = unit(point.metric.unit).replace('_', "-");
         let name = point.metric.name.replace('_', "-");
         let measure = if unit.is_empty() { name } else { format!("{name}-{unit}") };
-        let mut metric = json!({"value": point.value.median.value});
-        if let Some((low, high)) = point.interval() {
-            metric["lower_value"] = json!(low);
-            metric["upper_value"] = json!(high);
+        let mut metric = json!({"value": point.value.summary.median.value});
+        if let Some(ends) = point.value.summary.median.interval {
+            metric["lower_value"] = json!(ends.low);
+            metric["upper_value"] = json!(ends.high);
         }
         all.entry(point.place("/")).or_insert_with(|| json!({}))[measure] = metric;
     }
@@ -164,11 +152,11 @@ pub fn github_benchmark(report: &Report) -> String {
         let mut result = json!({
             "name": point.place(" ") + " " + point.metric.name,
             "unit": unit,
-            "value": point.value.median.value * factor,
-            "extra": format!("median of {} rounds", point.value.median.rounds),
+            "value": point.value.summary.median.value * factor,
+            "extra": format!("median of {} rounds", point.value.summary.median.rounds),
         });
-        if let Some((low, high)) = point.interval() {
-            result["range"] = json!(format!("{} to {}", low * factor, high * factor));
+        if let Some(ends) = point.value.summary.median.interval {
+            result["range"] = json!(format!("{} to {}", ends.low * factor, ends.high * factor));
         }
         result
     };

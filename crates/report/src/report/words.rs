@@ -31,10 +31,11 @@ pub(super) fn phrase(plan: &Plan, comparison: usize) -> String {
             let keys = common_keys(subject, against);
             format!("the step from {} to {}{keys}{}", short(against), short(subject), also(subject, against))
         }
-        Relation::KeyAndMore { key } => {
-            format!("{} against {}{}", subject.label, against.label, besides(key, subject, against))
-        }
-        Relation::Baseline | Relation::Predicted | Relation::Several | Relation::Choice => {
+        Relation::Baseline
+        | Relation::Predicted
+        | Relation::Several
+        | Relation::Choice
+        | Relation::KeyAndMore { .. } => {
             let [subject, against, ground] = by_name(&comparison.relation, subject, against);
             format!("{subject} against {against}{ground}")
         }
@@ -66,19 +67,16 @@ pub(super) fn sides(about: &About) -> [String; 2] {
 
 /// Both subjects of a comparison that names no cause, and how they are configured.
 fn by_name(relation: &Relation, subject: &Entry, against: &Entry) -> [String; 3] {
-    if let Relation::KeyAndMore { key } = relation {
-        return [subject.label.clone(), against.label.clone(), besides(key, subject, against)];
-    }
-    if *relation != Relation::Choice {
-        return [subject.label.clone(), against.label.clone(), String::new()];
-    }
-    match subject.ladder {
-        Ladder::AsInstalled => [subject.label.clone(), against.label.clone(), ", as installed".to_owned()],
-        Ladder::Equalised => {
+    let ground = match relation {
+        Relation::KeyAndMore { key } => besides(key, subject, against),
+        Relation::Choice if subject.ladder == Ladder::Equalised => {
             let ground = format!(", equalised{}", common_keys(subject, against));
-            [short(subject), short(against), ground]
+            return [short(subject), short(against), ground];
         }
-    }
+        Relation::Choice => ", as installed".to_owned(),
+        _ => String::new(),
+    };
+    [subject.label.clone(), against.label.clone(), ground]
 }
 
 /// What a decided finding says, in a sentence: "podman takes 29 ms more than docker, as installed".
@@ -151,9 +149,8 @@ fn is_named(entry: &Entry) -> bool {
 fn common_keys(subject: &Entry, against: &Entry) -> String {
     let same_layer = subject.layer == against.layer;
     let common = |pair: &&(String, String)| !same_layer || against.spec.keys.contains(pair);
-    let keys: Vec<_> =
-        subject.spec.keys.iter().filter(common).map(|(key, value)| format!("{key}={value}")).collect();
-    in_brackets(&keys.join(", "))
+    let keys = subject.spec.keys.iter().filter(common).map(|(key, value)| format!("{key}={value}"));
+    in_brackets(&listed(keys, ", "))
 }
 
 /// The words for a finding whose verdict is not a difference.

@@ -1,12 +1,12 @@
 //! What the user asked beyond the questions of the experiments: the outcome of predictions, what the findings mean
 //! for kinds of jobs, and what the subjects add to a job of a given length.
 
-use super::compared::decided;
+use super::compared::{decided, of_subjects};
 use crate::distinct;
-use crate::document::{Block, Cell, Column, Item, Row, Table, Tone};
+use crate::document::{Block, Cell, Column, Item, Table, Tone};
 use crate::report::model::{Experiment, JOB_HOLDS, Job, JobShare, Report};
 use crate::report::predicted::{Came, PredictedLink, Prediction};
-use crate::report::text::in_brackets;
+use crate::report::text::{in_brackets, listed};
 use crate::stats::Estimate;
 use crate::units::{Unit, counted};
 use crate::verdict::Finding;
@@ -23,13 +23,9 @@ pub(super) fn predicted(report: &Report) -> Vec<Block> {
     let count = |came: Came| all.iter().filter(|one| one.came == came).count();
     let told = [Came::Held, Came::DidNotHold, Came::NotDecided].map(|came| (count(came), came.words()));
     let told = told.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
-    let told: Vec<String> = told.collect();
+    let told = format!("{}: {}", counted(all.len(), "prediction"), listed(told, ", "));
     vec![
-        Block::title(format!(
-            "Predicted before measuring ({}: {})",
-            counted(all.len(), "prediction"),
-            told.join(", ")
-        )),
+        Block::title(format!("Predicted before measuring ({told})")),
         Block::List(all.iter().map(|one| outcome(one, REASONS)).collect()),
         Block::folded("Every step and its outcome", vec![Block::Table(steps(all))]),
     ]
@@ -120,12 +116,8 @@ fn added(report: &Report, shares: &[JobShare]) -> Option<Table> {
     let settings = distinct(shares.iter().map(|one| one.finding.about.setting.as_str()));
     let JobShare { event, finding: Finding { about, .. }, .. } = shares.first()?;
     let experiment = report.experiments.iter().find(|one| one.name == about.experiment)?;
-    let mut table = Table::of(
-        format!("For each {event} ({}), compared with {}", about.experiment, about.against),
-        vec![Column::words("subject")],
-    );
-    let row = |label: &&str| Row { subjects: vec![(*label).to_owned()], cells: vec![Cell::code(label)] };
-    table.rows = labels.iter().map(row).collect();
+    let title = format!("For each {event} ({}), compared with {}", about.experiment, about.against);
+    let mut table = of_subjects(title, labels.iter().copied());
     for setting in settings {
         let of = |label: &&str| {
             let is_it = |one: &&JobShare| {

@@ -4,7 +4,7 @@
 use dunnage_analysis::experiment::Event;
 use dunnage_analysis::group::in_groups;
 
-use super::{asked, compared, dearest, lead, nothing_measured, own, published, stacked};
+use super::{alarm, asked, compared, dearest, lead, nothing_measured, own, published, stacked};
 use crate::distinct;
 use crate::document::{Block, Document, Extent, Item, Look, SCREEN, Tone, fitted, in_a_line, lines};
 use crate::plan::Relation;
@@ -14,6 +14,7 @@ use crate::report::model::{Experiment, Report};
 use crate::report::summary::Topic;
 use crate::report::text::{capital, clean, in_brackets, in_shell, listed};
 use crate::units::counted;
+use crate::verdict::About;
 
 /// Experiments that the first line names.
 const NAMED: usize = 3;
@@ -31,11 +32,7 @@ const CLAIMS: usize = 7;
 pub(crate) fn brief(report: &Report, look: &Look) -> Document {
     let mut document = Document::titled(&title(report));
     document.about = [when(report), host(report)].concat();
-    let suspects = report.suspects.iter().map(|one| {
-        let of = one.experiment.map_or(String::new(), |name| format!("{name}: "));
-        Item::of(format!("{of}{}", one.evidence)).named(one.rule)
-    });
-    document.alarms = few(in_a_line(look, suspects));
+    document.alarms = few(in_a_line(look, report.suspects.iter().map(alarm)));
     document.answer.extend(nothing_measured(report));
     let always = in_a_line(look, beware(report));
     let taken = |table: &[Block]| {
@@ -82,8 +79,7 @@ fn when(report: &Report) -> Vec<String> {
     let rounds = report.rounds;
     let rounds = match &report.imported {
         Some(imported) => format!("{} imported from {}", counted(report.samples, "sample"), imported.from),
-        None if rounds.complete == rounds.planned => counted(rounds.planned, "round"),
-        None => format!("{} of {}", rounds.complete, counted(rounds.planned, "round")),
+        None => head::done(rounds.complete, rounds.planned),
     };
     let lasted = report.lasted.map_or(String::new(), |time| format!(", {time}"));
     let day = head::started(&report.started).get(..16).map(str::to_owned);
@@ -98,25 +94,17 @@ fn host(report: &Report) -> Vec<String> {
         fact("kernel").map(|release| format!("Linux {}", version(&release).unwrap_or(release.clone())));
     let groups = fact("cgroup_mode").map(|mode| format!("cgroup {mode}"));
     let host = report.host.clone();
-    let names = distinct(
-        report
-            .experiments
-            .iter()
-            .flat_map(|one| one.rows())
-            .filter_map(|(_, _, row)| row.label.split([':', '+', '=', ' ']).next().map(str::to_owned)),
-    );
-    let runtimes = distinct(
-        report.experiments.iter().flat_map(|one| one.rows()).filter_map(|(.., row)| row.runtime.clone()),
-    );
+    let rows = || report.experiments.iter().flat_map(Experiment::rows).map(|(.., row)| row);
+    let names = rows().filter_map(|row| row.label.split([':', '+', '=', ' ']).next());
+    let measured = distinct(names.chain(rows().filter_map(|row| row.runtime.as_deref())));
     let told = |program: &ComponentFacts| {
         let name = program.path.rsplit('/').next().unwrap_or_default();
-        let is_measured = names.iter().chain(&runtimes).any(|own| own == name);
         // An engine is its daemon; a client may have another version.
         let of = |wanted: &str| {
             let is_it = |one: &&ComponentFacts| one.path.rsplit('/').next() == Some(wanted);
             report.programs.iter().find(is_it).and_then(|one| version(&one.version))
         };
-        let own = version(&program.version).filter(|_| is_measured)?;
+        let own = version(&program.version).filter(|_| measured.contains(&name))?;
         Some(match of(&format!("{name}d")).filter(|daemon| *daemon != own) {
             Some(daemon) => format!("{name} {daemon} (client {own})"),
             None => format!("{name} {own}"),
@@ -161,9 +149,8 @@ fn points(report: &Report, look: &Look) -> Vec<(usize, Item)> {
     let of = |experiment: &Experiment| {
         let is_lead = lead(report).is_some_and(|lead| lead.name == experiment.name);
         let name = Some(experiment.name.to_owned()).filter(|_| has_names && !is_lead);
-        answers(report, experiment)
-            .into_iter()
-            .map(move |(rank, item)| (rank, Item { subject: name.clone(), ..item }))
+        let all = answers(report, experiment).into_iter();
+        all.map(move |(rank, item)| (rank, Item { subject: name.clone(), ..item }))
     };
     let precision = report.precision.iter().map(|one| (5, Item::of(&one.sentence).named("how exact?")));
     let job = report.job.iter().filter_map(|job| Some((0, asked::not_shown(job, lead(report))?)));
@@ -184,12 +171,9 @@ fn answers(report: &Report, experiment: &Experiment) -> Vec<(usize, Item)> {
         told.finding.about.relation == Relation::Several && experiment.metrics[told.finding.metric].decisive
     });
     let described = described.map(|told| {
-        let of = format!(
-            "`{}`{}",
-            told.finding.about.metric,
-            in_brackets(experiment.values_of(&told.finding.about.setting))
-        );
-        format!("{} {} in {of}", told.phrase, told.predicate)
+        let About { metric, setting, .. } = &told.finding.about;
+        let setting = in_brackets(experiment.values_of(setting));
+        format!("{} {} in `{metric}`{setting}", told.phrase, told.predicate)
     });
     let factors = experiment.factors.iter().flat_map(|one| &one.answers).map(|one| {
         format!("{}{}: {}", one.place.metric, in_brackets(experiment.values_of(&one.place.setting)), one.text)

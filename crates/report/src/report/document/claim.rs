@@ -6,9 +6,9 @@ use super::own;
 use crate::document::{Block, Cell, Column, Document, Item, Table};
 use crate::report::model::{Experiment, Report};
 use crate::report::summary::Claim;
-use crate::report::text::{estimated, in_brackets, in_percent, joined, with_interval};
+use crate::report::text::{confidence, estimated, in_brackets, in_percent, joined, with_interval};
 use crate::report::words::in_words;
-use crate::stats::{Alpha, Estimate};
+use crate::stats::Estimate;
 use crate::units::counted;
 use crate::verdict::table::ExperimentTable;
 use crate::verdict::{About, Finding, Verdict};
@@ -27,9 +27,8 @@ pub(crate) fn opened(report: &Report, number: usize) -> Document {
     if claim.rests_on.is_empty() {
         let labels: Vec<String> = experiment.rows().map(|(.., row)| row.label.clone()).collect();
         let is_its = |one: &&ExperimentTable| one.answers.iter().any(|own| own.text == claim.answer);
-        document
-            .answer
-            .extend(own::experiment_tables(experiment.experiment_tables.iter().filter(is_its), &labels));
+        let tables = experiment.experiment_tables.iter().filter(is_its);
+        document.answer.extend(own::experiment_tables(tables, &labels));
         return document;
     }
     let found: Vec<&Finding> = claim.rests_on.iter().filter_map(|about| finding(experiment, about)).collect();
@@ -93,31 +92,24 @@ fn numbers(experiment: &Experiment, found: &[&Finding]) -> Table {
     let mut table = Table::of("What it rests on", columns);
     for one in found {
         let about = &one.about;
-        let estimate = |one: &Option<Estimate>, shown: fn(&Estimate) -> String| {
+        let estimate = |one: &Option<Estimate>, shown: &dyn Fn(&Estimate) -> String| {
             one.as_ref().map_or(Cell::nothing("–"), |one| Cell::words(shown(one)).key(one.value))
         };
-        let difference = one
-            .difference
-            .as_ref()
-            .map_or(Cell::nothing("–"), |own| Cell::words(estimated(about.unit, own)).key(own.value));
         let rounds = one.difference.map_or(0, |own| own.rounds);
         let cells = vec![
             Cell::words(sides(one)),
             Cell::words(in_words(experiment.values_of(&about.setting))),
             Cell::words(about.metric),
-            difference,
-            estimate(&one.ratio, in_percent),
+            estimate(&one.difference, &|own| estimated(about.unit, own)),
+            estimate(&one.ratio, &in_percent),
             Cell::words(rounds.to_string()).key(rounds as f64),
             super::compared::decided(one),
         ];
         table.row(&[&about.subject, &about.against], cells);
     }
-    let level = found.iter().filter_map(|one| one.difference).map(|one| one.alpha).next();
-    let level = level.map(|alpha: Alpha| {
-        format!(
-            "Medians of the differences round by round, each with its interval at {}.",
-            crate::report::text::confidence(alpha)
-        )
+    let level = found.iter().find_map(|one| one.difference).map(|one| {
+        let level = confidence(one.alpha);
+        format!("Medians of the differences round by round, each with its interval at {level}.")
     });
     level.into_iter().fold(table, Table::note)
 }
@@ -127,31 +119,25 @@ fn turns(finding: &Finding) -> String {
     let unit = finding.about.unit;
     let told = |size: f64| with_interval(unit, size.abs(), None);
     let ends = finding.difference.and_then(|one| one.interval);
-    let matters = finding.matters.unwrap_or(0.0);
+    let matters = told(finding.matters.unwrap_or(0.0));
     match (&finding.verdict, ends) {
         (Verdict::Suspect(_), _) => "nothing: its numbers are suspect".to_owned(),
         (Verdict::More | Verdict::Less, Some(ends)) => {
             let nearest = ends.low.abs().min(ends.high.abs());
             format!(
-                "if every value of one of them were {} off, it would not be decided; a difference below {} would count as none",
-                told(nearest),
-                told(matters)
+                "if every value of one of them were {} off, it would not be decided; a difference below {matters} would count as none",
+                told(nearest)
             )
         }
-        (Verdict::Same, Some(ends)) => format!(
-            "less than {} to matter: the interval reaches {}",
-            told(matters),
-            told(ends.farthest_end())
-        ),
+        (Verdict::Same, Some(ends)) => {
+            format!("less than {matters} to matter: the interval reaches {}", told(ends.farthest_end()))
+        }
         (Verdict::Undecided { new_run, .. }, Some(ends)) => {
             let more = new_run.as_ref().map_or(String::new(), |one| {
                 format!("; a new run of {} might decide it", counted(one.rounds, "round"))
             });
-            format!(
-                "it is not decided: at most {} apart, and {} would matter{more}",
-                told(ends.farthest_end()),
-                told(matters)
-            )
+            let most = told(ends.farthest_end());
+            format!("it is not decided: at most {most} apart, and {matters} would matter{more}")
         }
         (Verdict::TooFew { have, need }, _) => format!("more rounds: it has {have} and needs {need}"),
         _ => "it has no verdict".to_owned(),

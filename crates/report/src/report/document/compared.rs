@@ -3,7 +3,7 @@
 
 use dunnage_analysis::group::in_groups;
 
-use crate::document::{Block, Cell, Cells, Column, Drawn, Item, Row as Line, Table, Tone};
+use crate::document::{Block, Cell, Cells, Column, Drawn, Item, Measured, Table, Tone};
 use crate::plan::Relation;
 use crate::report::model::{Experiment, Job, JobShare, Row, Told};
 use crate::report::ranking::{Place, places};
@@ -15,11 +15,14 @@ use crate::units::Unit;
 use crate::verdict::{Finding, Kind, Verdict};
 
 /// A table whose first column names the subject.
-fn of_subjects(title: String, rows: &[&Row]) -> Table {
+pub(super) fn of_subjects<'a>(title: String, labels: impl IntoIterator<Item = &'a str>) -> Table {
     let mut table = Table::of(title, vec![Column::words("subject")]);
-    let line = |row: &&Row| Line { subjects: vec![row.label.clone()], cells: vec![Cell::code(&row.label)] };
-    table.rows = rows.iter().map(line).collect();
+    labels.into_iter().for_each(|label| table.row(&[label], vec![Cell::code(label)]));
     table
+}
+
+fn labels<'a>(rows: &'a [&Row]) -> impl Iterator<Item = &'a str> {
+    rows.iter().map(|row| row.label.as_str())
 }
 
 fn layers(rows: &[&Row]) -> (Column, Vec<Cell>) {
@@ -98,11 +101,14 @@ fn verdict_column(rows: &[&Row], metric: usize) -> (Column, Vec<Cell>) {
 fn medians(experiment: &Experiment, rows: &[&Row], metric: usize) -> (Column, Vec<Cell>) {
     let definition = &experiment.metrics[metric];
     let values: Vec<Option<Estimate>> =
-        rows.iter().map(|row| row.value(metric).map(|value| value.median)).collect();
+        rows.iter().map(|row| row.value(metric).map(|value| value.summary.median)).collect();
     let (column, mut cells) = Column::measured(definition.name, definition.unit, &values);
     for (row, cell) in rows.iter().zip(&mut cells) {
-        if let (Some(value), Some(measured)) = (row.value(metric), &mut cell.measured) {
-            measured.points.clone_from(&value.points);
+        // Values that are too few for an interval are too few to be thinned out.
+        if let (Some(value), Some(measured @ Measured { interval: None, .. })) =
+            (row.value(metric), &mut cell.measured)
+        {
+            measured.points.clone_from(&value.shape.steps);
         }
     }
     (column, cells)
@@ -118,7 +124,7 @@ pub(super) fn verdicts(experiment: &Experiment, setting: usize, metric: usize) -
         rows.iter().map(|row| row.found(metric).and_then(|found| found.difference)).collect();
     let base = baseline(experiment);
     let named = after_comma(&experiment.settings[setting].text);
-    let mut table = of_subjects(format!("{} {}{named}", experiment.name, definition.name), &rows);
+    let mut table = of_subjects(format!("{} {}{named}", experiment.name, definition.name), labels(&rows));
     table.add(layers(&rows));
     let places = places(experiment, setting, metric);
     let place = rows.iter().map(|row| place_of(&places, row)).collect();
@@ -167,16 +173,14 @@ pub(super) fn at_a_glance(
 ) -> Table {
     let definition = &experiment.metrics[metric];
     let places = places(experiment, setting, metric);
-    let mut rows: Vec<&Row> = places.iter().map(|(row, _)| *row).collect();
-    for row in experiment.settings[setting].subjects() {
-        if rows.iter().all(|known| known.label != row.label) {
-            rows.push(row);
-        }
-    }
+    let ranked = places.iter().map(|(row, _)| *row);
+    let all = in_groups(ranked.chain(experiment.settings[setting].subjects()), |row| &row.label);
     // Variants of a subject, which explain it, are in the section.
-    rows.retain(|row| row.variant_of.is_none());
+    let rows = all.into_iter().map(|(_, all)| all[0]).filter(|row| row.variant_of.is_none());
+    let rows: Vec<&Row> = rows.collect();
     let text = &experiment.settings[setting].text;
-    let mut table = of_subjects(if text.is_empty() { definition.name.into() } else { text.clone() }, &rows);
+    let mut table =
+        of_subjects(if text.is_empty() { definition.name.into() } else { text.clone() }, labels(&rows));
     table.add((Column::numbers("place"), rows.iter().map(|row| place_of(&places, row)).collect()));
     table.drawn = Some(Drawn { column: 2, unit: definition.unit });
     table.add(medians(experiment, &rows, metric));
@@ -199,7 +203,7 @@ pub(super) fn context(experiment: &Experiment, setting: usize, metrics: &[usize]
     let named = after_comma(&experiment.settings[setting].text);
     let names: Vec<_> = metrics.iter().map(|&metric| experiment.metrics[metric].name).collect();
     let mut table =
-        of_subjects(format!("{}, for context: {}{named}", experiment.name, names.join(", ")), &rows);
+        of_subjects(format!("{}, for context: {}{named}", experiment.name, names.join(", ")), labels(&rows));
     table.add(layers(&rows));
     metrics.into_iter().for_each(|metric| table.add(medians(experiment, &rows, metric)));
     table
@@ -213,31 +217,21 @@ pub(super) fn floor_shares(experiment: &Experiment, setting: usize) -> Option<Bl
     let told = rows.filter_map(|row| Some((row, row.floor.as_ref()?, row.floor_share?)));
     let groups = in_groups(told, |(_, floor, _)| *floor).into_iter();
     let items = groups.map(|((label, unlike), all)| {
-        let shares = listed(
-            all.iter().map(|(row, _, share)| format!("{} {}", row.label, estimated(Unit::Share, share))),
-            ", ",
-        );
-        let is_saved = |told: &&Told| {
-            let about = &told.finding.about;
-            let of_this = (&about.subject, &about.setting) == (label, &setting.text);
-            of_this && about.relation == Relation::OneKey { key: "cgroup".into() } && told.finding.metric == 0
+        let shares =
+            all.iter().map(|(row, _, share)| format!("{} {}", row.label, estimated(Unit::Share, share)));
+        let shares = listed(shares, ", ");
+        let is_saved = |one: &&Finding| {
+            let of_this = (&one.about.subject, &one.about.setting) == (label, &setting.text);
+            let is_of_cgroup = one.about.relation == Relation::OneKey { key: "cgroup".into() };
+            of_this && is_of_cgroup && one.metric == 0 && one.verdict == Verdict::More && one.noise.is_none()
         };
-        let saved = experiment
-            .comparisons
-            .iter()
-            .filter(is_saved)
-            .map(|told| &told.finding)
-            .find(|one| one.verdict == Verdict::More && one.noise.is_none());
-        let saved = saved.and_then(|one| {
-            let less = estimated(one.about.unit, &one.difference?);
-            Some(format!(
-                "`{}`, which avoids the write to `cgroup.procs`, takes {less} less",
-                one.about.against
-            ))
+        let saved = experiment.comparisons.iter().map(|told| &told.finding).find(is_saved);
+        let saved = saved.and_then(|Finding { about, difference, .. }| {
+            let less = estimated(about.unit, &(*difference)?);
+            Some(format!("`{}`, which avoids the write to `cgroup.procs`, takes {less} less", about.against))
         });
-        let way = "this floor enters its cgroups in a cheaper way; `floor:cgroup=procs` does it their way"
-            .to_owned();
-        let way = unlike.contains(&"cgroup").then_some(way);
+        let way = "this floor enters its cgroups in a cheaper way; `floor:cgroup=procs` does it their way";
+        let way = unlike.contains(&"cgroup").then(|| way.to_owned());
         let root = other_root(label, unlike).map(|root| format!("this floor's root is {root}"));
         let above = above_all(all.iter().map(|(row, _, share)| (*row, *share)));
         let details = way.into_iter().chain(above.or(root)).chain(saved);
@@ -339,9 +333,13 @@ pub(super) fn noise(experiment: &Experiment) -> Table {
             Cell::words(noise.layer).tone(Tone::Faint),
             Cell::words(&setting.text),
             Cell::words(metric.name),
-            Cell::words(with_interval(metric.unit, noise.units, None)).key(noise.units),
-            noise.share.map_or(Cell::nothing("–"), |share| Cell::words(percent(share)).key(share)),
-            if noise.holds_zero { Cell::words("agree") } else { Cell::words("differ").tone(Tone::Open) },
+            Cell::words(with_interval(metric.unit, noise.floor.units, None)).key(noise.floor.units),
+            noise.floor.relative.map_or(Cell::nothing("–"), |share| Cell::words(percent(share)).key(share)),
+            if noise.floor.holds_zero {
+                Cell::words("agree")
+            } else {
+                Cell::words("differ").tone(Tone::Open)
+            },
         ];
         table.row(&[&noise.label], cells);
     }

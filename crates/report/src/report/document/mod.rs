@@ -12,14 +12,15 @@ mod section;
 mod spread;
 mod stacked;
 
-use super::model::{Experiment, Priced, Report};
+use super::model::{Experiment, Priced, Report, Suspicion};
 use super::summary::{Claim, Topic};
 use super::{head, picture};
 use dunnage_analysis::group::in_groups;
 
 use crate::distinct;
-use crate::document::{Block, Document, Item, Look, Section, Tone};
-use crate::report::text::{capital, clean, estimated, in_brackets, in_shell, percent, with_interval};
+use crate::document::{Block, Cell, Column, Document, Item, Look, Section, Table, Tone};
+use crate::record::ComponentFacts;
+use crate::report::text::{capital, clean, estimated, in_brackets, in_shell, listed, percent, with_interval};
 use crate::stats::Estimate;
 use crate::units::counted;
 use crate::verdict::Warning;
@@ -42,42 +43,34 @@ pub(super) fn document(report: &Report, look: &Look) -> Document {
         Some(imported) => format!("What containers cost, imported from {}", imported.from.replace('`', "")),
         None => format!("What containers cost on {}", report.host.as_deref().unwrap_or_default()),
     });
-    document.about = [
-        format!("dunnage {}", report.dunnage),
-        format!("run {}", report.run),
-        head::started(&report.started),
-    ]
-    .into();
-    let place = head::machine(report).join(" · ");
-    document.fact("where", &place);
-    let versions = head::versions(report);
-    if !versions.is_empty() {
-        document.fact("with", &versions.join(" · "));
-    }
+    let names = [format!("dunnage {}", report.dunnage), format!("run {}", report.run)];
+    document.about = names.into_iter().chain([head::started(&report.started)]).collect();
+    document.fact("where", &head::machine(report).join(" · "));
+    document.fact("with", &head::versions(report).join(" · "));
     document.fact("how", &head::rounds(report));
-    if let Some(precision) = &report.precision {
-        document.fact("precision", &precision.sentence);
-    }
+    document.fact("precision", report.precision.as_ref().map_or("", |one| &one.sentence));
     for note in report.imported.iter().flat_map(|one| &one.notes) {
         document.fact("imported", note);
     }
-    if !report.tags.is_empty() {
-        let tags: Vec<_> = report.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        document.fact("tags", &tags.join(" "));
-    }
+    document.fact("tags", &listed(report.tags.iter().map(|(key, value)| format!("{key}={value}")), " "));
     let rows = report.experiments.iter().flat_map(|one| one.rows());
     document.subjects = distinct(rows.map(|(_, _, row)| row.label.clone()));
-    let alarm = |one: &super::model::Suspicion| {
-        let of = one.experiment.map_or(String::new(), |name| format!("{name}: "));
-        let item = Item::of(format!("{of}{}", one.evidence)).named(one.rule);
-        if one.mechanism.is_empty() { item } else { item.detail(format!("Probably: {}", one.mechanism)) }
+    let at_length = |one: &Suspicion| match one.mechanism.as_str() {
+        "" => alarm(one),
+        why => alarm(one).detail(format!("Probably: {why}")),
     };
-    document.alarms = report.suspects.iter().map(alarm).collect();
+    document.alarms = report.suspects.iter().map(at_length).collect();
     document.answer = answer(report);
     document.sections = section::sections(report, &document.subjects);
     document.sections.extend(published::section(&report.references));
     document.sections.push(run(report, look));
     document
+}
+
+/// What a rule found, and where.
+fn alarm(suspicion: &Suspicion) -> Item {
+    let of = suspicion.experiment.map_or(String::new(), |name| format!("{name}: "));
+    Item::of(format!("{of}{}", suspicion.evidence)).named(suspicion.rule)
 }
 
 /// The experiment that the answer is about.
@@ -187,9 +180,8 @@ fn dearest(experiment: &Experiment) -> Vec<String> {
         rungs.sort_by(|(_, one), (_, other)| other.value.total_cmp(&one.value));
         let told = rungs.iter().take(DEAREST);
         let told = told.map(|(piece, price)| format!("{piece} {}", estimated(metric.unit, price)));
-        let told: Vec<_> = told.collect();
-        (!told.is_empty())
-            .then(|| format!("most expensive pieces of {}, {}: {}", place.0, place.1, told.join(", ")))
+        let told = listed(told, ", ");
+        (!told.is_empty()).then(|| format!("most expensive pieces of {}, {}: {told}", place.0, place.1))
     };
     places.into_iter().filter_map(of).collect()
 }
@@ -207,12 +199,12 @@ fn in_short(report: &Report, experiment: &Experiment) -> Vec<String> {
         let told = ladder.rows.iter().filter(|row| row.variant_of.is_none()).filter_map(|row| {
             let value = row.values.first()?.as_ref()?;
             let mark = if row.is_suspect(0) { " (suspect)" } else { "" };
-            Some(format!("{} {}{mark}", row.short, with_interval(metric.unit, value.median.value, None)))
+            let median = with_interval(metric.unit, value.summary.median.value, None);
+            Some(format!("{} {median}{mark}", row.short))
         });
-        let told: Vec<_> = told.collect();
-        let named = in_brackets(&setting.values);
+        let (told, named) = (listed(told, ", "), in_brackets(&setting.values));
         if !told.is_empty() {
-            sentences.push(format!("{}{named}: {}", metric.name, told.join(", ")));
+            sentences.push(format!("{}{named}: {told}", metric.name));
         }
     }
     sentences
@@ -238,10 +230,9 @@ fn warned(report: &Report, experiment: Option<&str>) -> Vec<Item> {
 fn run(report: &Report, look: &Look) -> Section {
     let place = clean(&look.place);
     let typed = in_shell([&place]);
-    let unusable = in_groups(&report.unavailable, |(_, why)| why).into_iter().map(|(why, all)| {
-        let names: Vec<String> = all.iter().map(|(name, _)| format!("`{name}`")).collect();
-        Item::of(why).named(names.join(", "))
-    });
+    let unusable = in_groups(&report.unavailable, |(_, why)| why)
+        .into_iter()
+        .map(|(why, all)| Item::of(why).named(listed(all.iter().map(|(name, _)| format!("`{name}`")), ", ")));
     let is_mitigation = |name: &str| name.starts_with("mitigation_");
     let facts = report.machine.iter().filter(|(name, _)| !is_mitigation(name));
     let facts = facts.map(|(name, fact)| (name.as_str(), fact.as_str()));
@@ -249,20 +240,11 @@ fn run(report: &Report, look: &Look) -> Section {
     let facts = host.chain([("probe", report.probe.as_str())]).chain(facts);
     let mitigations = report.machine.iter().filter(|(name, _)| is_mitigation(name));
     let mitigations = mitigations.map(|(name, fact)| (name.trim_start_matches("mitigation_"), fact.as_str()));
-    let mut programs = crate::document::Table::of(
-        "Programs that were measured or took part",
-        ["path", "part", "version", "SHA-256"].map(crate::document::Column::words).into(),
-    );
-    for program in &report.programs {
-        let sum = program.sha256.get(..SHORT).unwrap_or(&program.sha256);
-        use crate::document::Cell;
-        let cells = vec![
-            Cell::code(&program.path),
-            Cell::words(&program.role),
-            Cell::words(&program.version),
-            Cell::code(sum),
-        ];
-        programs.row(&[], cells);
+    let columns = ["path", "part", "version", "SHA-256"].map(Column::words);
+    let mut programs = Table::of("Programs that were measured or took part", columns.into());
+    for ComponentFacts { role, path, version, sha256 } in &report.programs {
+        let sum = sha256.get(..SHORT).unwrap_or(sha256);
+        programs.row(&[], vec![Cell::code(path), Cell::words(role), Cell::words(version), Cell::code(sum)]);
     }
     let mut blocks = Block::titled("Warnings about the run", vec![Block::List(warned(report, None))]);
     blocks.extend(Block::titled("Found but not usable", vec![Block::List(unusable.collect())]));

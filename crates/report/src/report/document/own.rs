@@ -4,7 +4,9 @@ use super::compared::verdict;
 use crate::distinct;
 use crate::document::{Block, Cell, Column, Item, Table, Tone};
 use crate::report::model::{Amount, Effect, Experiment, Metric, Priced};
-use crate::report::text::{capital, common_scale, estimated, percent, percent_parts, width, with_interval};
+use crate::report::text::{
+    capital, common_scale, estimated, listed, percent, percent_parts, width, with_interval,
+};
 use crate::stats::Estimate;
 use crate::units::{Unit, counted};
 use crate::verdict::Sum;
@@ -188,12 +190,11 @@ pub(super) fn factors(experiment: &Experiment) -> Vec<Block> {
         let comma = if setting.is_empty() { "" } else { ", " };
         Item::of(&answer.text).named(format!("`{}`{comma}{setting}", answer.place.metric))
     });
-    let levels: Vec<_> =
-        factors.factors.iter().map(|one| format!("{} ({})", one.name, one.levels.join(", "))).collect();
+    let levels = factors.factors.iter().map(|one| format!("{} ({})", one.name, one.levels.join(", ")));
     let notes = format!(
         "Each round runs every combination of {}; nothing else differs. An effect is the mean at the second level minus \
          the mean at the first, round by round; an interaction is the difference between two such differences.",
-        levels.join(", ")
+        listed(levels, ", ")
     );
     let table = |metric: &Metric| {
         let columns = vec![
@@ -229,10 +230,8 @@ fn of_effect(experiment: &Experiment, effect: &Effect) -> Vec<Cell> {
 
 /// What answers the question on a screen: the part of an experiment's own table that is meant for it.
 pub(super) fn answer(experiment: &Experiment, most: usize) -> Option<Block> {
-    let own = experiment
-        .experiment_tables
-        .iter()
-        .find(|table| table.screen != Screen::No && !table.rows.is_empty())?;
+    let is_for_it = |table: &&ExperimentTable| table.screen != Screen::No && !table.rows.is_empty();
+    let own = experiment.experiment_tables.iter().find(is_for_it)?;
     let (columns, rows) = match &own.screen {
         Screen::Part { columns, rows } => (columns.clone(), rows.clone()),
         _ => ((0..own.columns.len()).collect(), (0..own.rows.len()).collect()),

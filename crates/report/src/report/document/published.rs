@@ -37,10 +37,8 @@ fn beside(table: &Beside) -> Table {
         Quantity::Difference => ", difference from bare",
     };
     let columns = ["published subject", "conditions", "published", "this run"].map(Column::words);
-    let title = format!(
-        "{} {}{what}, next to the published {}",
-        table.experiment, table.metric, table.published_experiment
-    );
+    let Beside { experiment, metric, published_experiment, .. } = table;
+    let title = format!("{experiment} {metric}{what}, next to the published {published_experiment}");
     let mut shown = Table::of(title, columns.into()).note(format!("Differs: {}", table.differs));
     table.rows.iter().for_each(|row| shown.row(&[], cells(table, row)));
     shown

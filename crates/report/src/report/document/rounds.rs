@@ -7,6 +7,7 @@ use crate::report::model::{Experiment, Row, Setting, Value};
 use crate::report::text::{after_comma, common_scale, decimals, number, with_interval};
 use crate::stats::TimeSeries;
 use crate::units::Unit;
+use crate::verdict::MetricSummary;
 
 /// The height of a drawing in its own units.
 const HEIGHT: f64 = 100.0;
@@ -27,13 +28,8 @@ pub(super) fn rounds(experiment: &Experiment, metric: usize) -> Vec<(Rounds, Tab
         let by_setting = settings.iter().flat_map(|(setting, own)| {
             own.iter().map(|(_, row, value)| (setting.values.as_str(), *row, *value))
         });
-        return group(
-            format!("{} of {one}", definition.name),
-            definition.unit,
-            &by_setting.collect::<Vec<_>>(),
-        )
-        .into_iter()
-        .collect();
+        let title = format!("{} of {one}", definition.name);
+        return Vec::from_iter(group(title, definition.unit, &by_setting.collect::<Vec<_>>()));
     }
     let of_setting = |(setting, members): (&Setting, Vec<Member>)| {
         let title = format!("{}{}", definition.name, after_comma(&setting.text));
@@ -58,15 +54,15 @@ fn group(title: String, unit: Unit, members: &[Member]) -> Option<(Rounds, Table
 
 /// The values of every subject by round, in one unit.
 fn numbers(title: &str, unit: Unit, drawn: &[Member]) -> Table {
-    let scale = common_scale(unit, drawn.iter().map(|(.., value)| value.median.value));
-    let longest = drawn.iter().map(|(.., value)| value.time_series.points.len()).max().unwrap_or(0);
-    let step = drawn.iter().map(|(.., value)| value.time_series.step).max().unwrap_or(1);
+    let scale = common_scale(unit, drawn.iter().map(|(.., value)| value.summary.median.value));
+    let longest = drawn.iter().map(|(.., value)| value.shape.time_series.points.len()).max().unwrap_or(0);
+    let step = drawn.iter().map(|(.., value)| value.shape.time_series.step).max().unwrap_or(1);
     let head = |index: usize| {
         let first = index * step + 1;
         Column::numbers(if step == 1 { first.to_string() } else { format!("{first}–{}", first + step - 1) })
     };
     let line = |(name, row, value): &Member| {
-        let cell = |index: usize| match value.time_series.points.get(index) {
+        let cell = |index: usize| match value.shape.time_series.points.get(index) {
             Some(Some(point)) => {
                 let shown = point.median / scale.divisor;
                 Cell::words(number(shown, decimals(shown)))
@@ -86,34 +82,32 @@ fn numbers(title: &str, unit: Unit, drawn: &[Member]) -> Table {
 
 fn drawing((name, row, value): Member, unit: Unit) -> Option<Drawing> {
     let axis = axis(value, unit)?;
-    let points = value.time_series.points.len();
+    let points = value.shape.time_series.points.len();
+    let MetricSummary { median, range, .. } = &value.summary;
     let shown = |value: f64| with_interval(unit, value, None);
-    let ((low, high), (bottom, top)) = (value.range, axis.ends());
+    let [middle, low, high] = [median.value, range.0, range.1].map(shown);
     Some(Drawing {
         name: name.to_owned(),
         label: row.label.clone(),
         alternative: format!(
-            "{name}: {} rounds in order, median {}, from {} to {}",
-            value.median.rounds,
-            shown(value.median.value),
-            shown(low),
-            shown(high)
+            "{name}: {} rounds in order, median {middle}, from {low} to {high}",
+            median.rounds
         ),
         points,
-        step: value.time_series.step,
-        line: line(&value.time_series, &axis, if row.lost == 0 { Holes::Bridged } else { Holes::Gaps }),
-        band: (value.time_series.step > 1).then(|| band(&value.time_series, &axis)),
-        middle: format!("M0 {:.0}H{points}", axis.at(value.median.value)),
-        ends: [shown(bottom), shown(top)],
+        step: value.shape.time_series.step,
+        line: line(&value.shape.time_series, &axis, if row.lost == 0 { Holes::Bridged } else { Holes::Gaps }),
+        band: (value.shape.time_series.step > 1).then(|| band(&value.shape.time_series, &axis)),
+        middle: format!("M0 {:.0}H{points}", axis.at(median.value)),
+        ends: [axis.ends().0, axis.ends().1].map(shown),
         axis,
-        scale: unit.scale_for(value.median.value),
+        scale: unit.scale_for(median.value),
     })
 }
 
 /// The axis from the bottom to the top of a drawing; none if all values are zero.
 fn axis(value: &Value, unit: Unit) -> Option<Axis> {
-    let (low, high) = value.range;
-    let median = value.median.value;
+    let (low, high) = value.summary.range;
+    let median = value.summary.median.value;
     let reach = median.abs() * LEAST_REACH;
     let range = if low > 0.0 && high / low > 4.0 { Range::Ratio } else { Range::Exact };
     let ends = [low.min(median - reach), high.max(median + reach)];
@@ -163,6 +157,7 @@ fn band(course: &TimeSeries, axis: &Axis) -> String {
 mod tests {
     use super::*;
     use crate::stats::{self, Alpha, Estimate, Sample};
+    use crate::verdict::Shape;
 
     fn value(values: &[Option<f64>], most: usize) -> Value {
         let known: Vec<f64> = values.iter().flatten().copied().collect();
@@ -172,14 +167,17 @@ mod tests {
         Value {
             metric: "time",
             unit: Unit::Seconds,
-            median: Estimate::of_median(&sample, Alpha::FIVE_PERCENT),
-            range: ends,
-            mean: f64::NAN,
-            deviation: f64::NAN,
-            quartiles: ends,
-            points: Vec::new(),
-            steps: Vec::new(),
-            time_series: stats::time_series(values, most),
+            summary: MetricSummary {
+                median: Estimate::of_median(&sample, Alpha::FIVE_PERCENT),
+                range: ends,
+                mean: f64::NAN,
+                deviation: f64::NAN,
+            },
+            shape: Shape {
+                quartiles: ends,
+                steps: Vec::new(),
+                time_series: stats::time_series(values, most),
+            },
         }
     }
 
@@ -189,9 +187,9 @@ mod tests {
         let value = value(&values, 200);
         let axis = axis(&value, Unit::Seconds).unwrap();
         assert!(axis.is_logarithmic() && axis.at(9e-3) < 4.0);
-        let path = line(&value.time_series, &axis, Holes::Gaps);
+        let path = line(&value.shape.time_series, &axis, Holes::Gaps);
         assert_eq!(path.matches('M').count(), 2, "{path}");
-        assert_eq!(line(&value.time_series, &axis, Holes::Bridged).matches('M').count(), 1);
+        assert_eq!(line(&value.shape.time_series, &axis, Holes::Bridged).matches('M').count(), 1);
         assert!(path.contains("M3.5 "), "{path}");
     }
 
@@ -199,7 +197,7 @@ mod tests {
     fn a_round_between_two_holes_is_seen() {
         let value = value(&[Some(1e-3), Some(1e-3), None, Some(2e-3), None, Some(1e-3), Some(1e-3)], 200);
         let axis = axis(&value, Unit::Seconds).unwrap();
-        let path = line(&value.time_series, &axis, Holes::Gaps);
+        let path = line(&value.shape.time_series, &axis, Holes::Gaps);
         assert_eq!(path.matches("h0").count(), 1, "{path}");
         assert!(path.contains("M3.5 0.00h0M5.5"), "{path}");
     }

@@ -7,7 +7,7 @@ use crate::document::html::NUMBERS;
 use crate::document::{Block, Item, Section, Table, Tone};
 use crate::report::model::{Experiment, Failure, Report};
 use crate::report::picture;
-use crate::report::text::{capital, in_brackets};
+use crate::report::text::{capital, in_brackets, listed};
 use crate::report::words::{inside, insides};
 use crate::units::counted;
 
@@ -123,8 +123,7 @@ fn section(report: &Report, experiment: &Experiment, labels: &[String], drawn: V
 }
 
 fn failed(one: &Failure) -> Item {
-    let settings: Vec<&str> = one.settings.iter().map(String::as_str).filter(|one| !one.is_empty()).collect();
-    let settings = in_brackets(&settings.join(", "));
+    let settings = in_brackets(&listed(one.settings.iter().filter(|one| !one.is_empty()), ", "));
     let often = format!("{} of {}", one.times, counted(one.planned, "sample"));
     let item = Item::of(&one.reason).named(format!("`{}`{settings}: {}, {often}", one.label, one.class));
     Item { subject: Some(one.label.clone()), ..item }

@@ -67,13 +67,14 @@ pub(super) fn means(experiment: &Experiment) -> Block {
         let settings = experiment.settings.iter();
         for (setting, row) in settings.flat_map(|one| one.subjects().into_iter().map(move |row| (one, row))) {
             let Some(value) = row.value(metric) else { continue };
-            let (low, high) = value.range;
-            let numbers = [value.median.value, value.mean, value.deviation, low, high];
+            let (low, high) = value.summary.range;
+            let numbers =
+                [value.summary.median.value, value.summary.mean, value.summary.deviation, low, high];
             let number = |one: f64| match one.is_finite() {
                 true => Cell::words(value.unit.format(one)).key(one),
                 false => Cell::nothing("–"),
             };
-            let count = Cell::words(value.median.rounds.to_string());
+            let count = Cell::words(value.summary.median.rounds.to_string());
             let cells = [Cell::code(&row.label), Cell::words(&setting.values), count].into_iter();
             table.row(&[&row.label], cells.chain(numbers.map(number)).collect());
         }

@@ -43,10 +43,7 @@ pub(super) fn table(experiment: &Experiment, most: usize) -> Option<Table> {
     let mut rows: Vec<Vec<Cell>> = stack.rows(installed, equalised);
     let engines = equalised.map(|ladder| stack.rows(&only_engines(ladder), None)).unwrap_or_default();
     if !engines.is_empty() && rows.len() + engines.len() < most {
-        let title = Cell::words("without own:").tone(Tone::Faint);
-        rows.push(
-            std::iter::once(title).chain(std::iter::repeat_n(Cell::default(), parts.len() + 3)).collect(),
-        );
+        rows.push(vec![Cell::words("without own:").tone(Tone::Faint)]);
         rows.extend(engines);
     }
     let whole = Column::numbers(called(metric.name));
@@ -55,17 +52,14 @@ pub(super) fn table(experiment: &Experiment, most: usize) -> Option<Table> {
     let beside = Column { kind: Cells::Following, ..Column::words("compared") };
     let state = [in_words(&setting.values), scale.symbol.to_owned()];
     let state = listed(state.iter().filter(|one| !one.is_empty()), ", ");
-    let columns: Vec<Column> =
-        [Column::words(state), whole, bar].into_iter().chain(parts).chain([beside]).collect();
-    let mut table = Table { columns, ..Table::default() };
-    table.rows =
-        rows.into_iter().map(|cells| Line { subjects: vec![cells[0].text.clone()], cells }).collect();
-    // A part that no subject has is no column.
-    for at in (0..table.columns.len()).rev() {
-        let is_empty = table.rows.iter().all(|row| row.cells[at].text.is_empty());
-        if is_empty && at > 0 {
-            table.columns.remove(at);
-            table.rows.iter_mut().for_each(|row| drop(row.cells.remove(at)));
+    let columns = [Column::words(state), whole, bar].into_iter().chain(parts).chain([beside]);
+    let line = |row: &Vec<Cell>| Line { subjects: vec![row[0].text.clone()], ..Line::default() };
+    let mut table = Table { rows: rows.iter().map(line).collect(), ..Table::default() };
+    for (at, column) in columns.enumerate() {
+        let cells: Vec<Cell> = rows.iter().map(|row| row.get(at).cloned().unwrap_or_default()).collect();
+        // A part that no subject has is no column.
+        if at == 0 || cells.iter().any(|cell| !cell.text.is_empty()) {
+            table.add((column, cells));
         }
     }
     if !stack.of_metrics.is_empty() {
@@ -113,7 +107,7 @@ fn only_engines(ladder: &Ladder) -> Ladder {
 }
 
 fn median(row: &Row) -> Option<f64> {
-    row.value(0).filter(|_| !row.is_suspect(0)).map(|value| value.median.value)
+    row.value(0).filter(|_| !row.is_suspect(0)).map(|value| value.summary.median.value)
 }
 
 /// What all rows of a setting share.
@@ -133,7 +127,7 @@ impl Stack<'_> {
         let rows = told(ladder);
         let row = |row: &&Row| {
             let whole = match row.value(0).filter(|_| !row.is_suspect(0)) {
-                Some(value) => self.whole(&value.median),
+                Some(value) => self.whole(&value.summary.median),
                 None if row.is_suspect(0) => Cell::words("suspect").tone(Tone::Alarm),
                 None if row.lost > 0 => Cell::words("failed").tone(Tone::Alarm),
                 None => Cell::nothing("–"),
@@ -145,7 +139,7 @@ impl Stack<'_> {
             };
             let parts: Vec<Option<f64>> = match &self.of_metrics[..] {
                 [] => self.parts(row, ladder, equalised).to_vec(),
-                all => all.iter().map(|at| row.value(*at).map(|one| one.median.value)).collect(),
+                all => all.iter().map(|at| row.value(*at).map(|one| one.summary.median.value)).collect(),
             };
             let name = name_of(self.setting, ladder, row);
             // What was added so that all have the same.

@@ -3,19 +3,18 @@
 use std::collections::BTreeSet;
 
 use super::compared::Compared;
-use super::{Experiment, Ladder, Metric, Noise, Replicated, Report, Rounds, Row, Setting, Value, priced};
+use super::{Experiment, Ladder, Noise, Replicated, Report, Rounds, Row, Setting, Value, priced};
 use dunnage_analysis::subject::defaults::lacks;
 
 use crate::distinct;
 use crate::experiment;
 use crate::plan;
 use crate::record::{ComponentFacts, Recorded};
-use crate::report::text::clean;
+use crate::report::text::{clean, listed};
 use crate::report::words::{setting_values, shared_keys, without_keys};
 use crate::report::{predicted, summary};
 use crate::stats;
-use crate::verdict::table::{Answer, ExperimentTable, Item};
-use crate::verdict::{self, Analysis, FloorShare, MOST_POINTS, MOST_STEPS, MetricSummary, Shape, Suspect};
+use crate::verdict::{self, Analysis, FloorShare, MOST_POINTS, MOST_STEPS, MetricSummary, Suspect};
 
 impl Report {
     /// The report of a run.
@@ -65,28 +64,6 @@ impl Report {
     }
 }
 
-/// A table whose texts, which include labels and messages of engines, are clean.
-fn cleaned(experiment_table: &ExperimentTable) -> ExperimentTable {
-    let item = |item: &Item| match item {
-        Item::Text(text) => Item::Text(clean(text)),
-        Item::Nothing(why) => Item::Nothing(clean(why)),
-        number => number.clone(),
-    };
-    ExperimentTable {
-        title: clean(&experiment_table.title),
-        rows: experiment_table.rows.iter().map(|row| row.iter().map(item).collect()).collect(),
-
-        notes: experiment_table.notes.iter().map(|note| clean(note)).collect(),
-
-        answers: experiment_table
-            .answers
-            .iter()
-            .map(|one| Answer { text: clean(&one.text), ..one.clone() })
-            .collect(),
-        ..experiment_table.clone()
-    }
-}
-
 /// The programs of the subjects in the order of the plan, each once.
 fn programs(run: &Recorded) -> Vec<ComponentFacts> {
     let known = run.plan.subjects.iter().filter_map(|entry| run.environment.subjects.get(&entry.label));
@@ -133,6 +110,7 @@ fn one_experiment(run: &Recorded, analysis: &Analysis, name: &'static str) -> Op
     let (comparisons, twins) = compared.told();
     let factors = super::factors::factors(&compared);
     let family = run.plan.verdicts_of(name);
+    let tables = analysis.experiment_tables.iter().filter(|one| one.experiment == name);
     Some(Experiment {
         name,
         question: about.question,
@@ -149,12 +127,7 @@ fn one_experiment(run: &Recorded, analysis: &Analysis, name: &'static str) -> Op
         metrics,
         prices: priced::prices(run, analysis, name),
         sums: analysis.sums.iter().filter(|sum| sum.experiment == name).cloned().collect(),
-        experiment_tables: analysis
-            .experiment_tables
-            .iter()
-            .filter(|one| one.experiment == name)
-            .map(cleaned)
-            .collect(),
+        experiment_tables: tables.cloned().collect(),
         spikes: analysis.spikes.iter().find(|one| one.experiment == name).cloned(),
     })
 }
@@ -177,9 +150,7 @@ impl Compared<'_> {
             layer: original(noise).layer.name(),
             label: clean(&original(noise).label),
             place: self.place(noise.cell, noise.metric),
-            units: noise.floor.units,
-            share: noise.floor.relative,
-            holds_zero: noise.floor.holds_zero,
+            floor: noise.floor,
         };
         Setting {
             text: setting.to_string(),
@@ -217,12 +188,11 @@ impl Compared<'_> {
         let shared = if equalised { shared_keys(engines) } else { BTreeSet::new() };
         let mut rows: Vec<Row> = on_it.iter().map(|cell| self.row(*cell, &shared)).collect();
         keep_short_labels_distinct(&mut rows);
-        let shown: Vec<_> =
-            shared.iter().map(|(key, value)| format!("{}={}", clean(key), clean(value))).collect();
+        let shown = shared.iter().map(|(key, value)| format!("{}={}", clean(key), clean(value)));
         Some(Ladder {
             name: if equalised { "equalised" } else { "as installed" },
             equalised,
-            shared_keys: shown.join(", "),
+            shared_keys: listed(shown, ", "),
             baseline: clean(&plan.subjects[plan.baseline_of(self.name)].label),
             rows,
         })
@@ -234,21 +204,11 @@ impl Compared<'_> {
         let entry = &run.plan.subjects[subject];
         let summary = &analysis.cells[cell];
         let value = |(metric, summary): (usize, &Option<MetricSummary>)| {
-            let MetricSummary { median, range, mean, deviation } = summary.clone()?;
-            let Shape { quartiles, steps, time_series } = analysis.shapes[cell][metric].clone()?;
-            let points = if median.interval.is_some() { Vec::new() } else { points(run, cell, metric) };
-            let Metric { name, unit, .. } = self.metrics[metric];
             Some(Value {
-                metric: name,
-                unit,
-                median,
-                range,
-                mean,
-                deviation,
-                quartiles,
-                points,
-                steps,
-                time_series,
+                metric: self.metrics[metric].name,
+                unit: self.metrics[metric].unit,
+                summary: summary.clone()?,
+                shape: analysis.shapes[cell][metric].clone()?,
             })
         };
         let share = analysis.floor_shares.iter().find(|one| one.cell == cell);
@@ -300,16 +260,6 @@ fn replicated(run: &Recorded, cell: usize) -> Vec<Option<Replicated>> {
         })
     };
     declared.iter().map(of_sample).collect()
-}
-
-/// The values of complete, counted rounds.
-fn points(run: &Recorded, cell: usize, metric: usize) -> Vec<f64> {
-    let counted = run.contexts.iter().skip(run.plan.warmups);
-    let values = run.series[cell].values[metric].iter().zip(counted);
-    values
-        .filter(|(value, context)| context.is_some() && value.is_finite())
-        .map(|(value, _)| *value)
-        .collect()
 }
 
 /// The rules that fired.

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::compared::{Compared, Place};
 use crate::plan::{Factor, Factorial};
-use crate::report::text::{capital, clean, estimated, in_percent, joined};
+use crate::report::text::{capital, clean, estimated, in_brackets, in_percent, joined};
 use crate::report::words::undecided;
 use crate::stats::{self, Estimate};
 use crate::units::Unit;
@@ -17,21 +17,12 @@ use crate::verdict::{Kind, Verdict};
 pub struct Factors {
     /// The question: which factor is it?
     pub question: String,
-    /// The factors with their levels.
-    pub factors: Vec<Levels>,
+    /// The factors with their levels; an effect is the second less the first.
+    pub factors: Vec<Factor>,
     /// The answer in each setting and decisive metric.
     pub answers: Vec<FactorAnswer>,
     /// Every effect, by setting and metric, the largest first.
     pub effects: Vec<Effect>,
-}
-
-/// A factor.
-#[derive(Debug, Clone, Serialize)]
-pub struct Levels {
-    /// Its name.
-    pub name: String,
-    /// Its two levels; an effect is the second less the first.
-    pub levels: [String; 2],
 }
 
 /// The answer in one setting and metric.
@@ -107,7 +98,7 @@ pub(super) fn factors(compared: &Compared<'_>) -> Option<Factors> {
         answers.push(FactorAnswer { place: group[0].place.clone(), text: answer(group) });
     }
     let names: Vec<String> = factorial.factors.iter().map(|factor| called(&factor.name)).collect();
-    let levels = factorial.factors.iter().map(|one| Levels {
+    let levels = factorial.factors.iter().map(|one| Factor {
         name: clean(&one.name),
         levels: one.levels.each_ref().map(|level| clean(level)),
     });
@@ -194,12 +185,10 @@ fn sentence(factors: &[&Factor], unit: Unit, finding: &FactorFinding) -> String 
         return format!("{name} {}", undecided(&finding.verdict, unit, &so, matters));
     }
     match factors {
-        [only] => format!(
-            "{} takes {size} more than {}{}",
-            level(only, high),
-            level(only, low),
-            ratio.map_or(String::new(), |ratio| format!(" ({})", in_percent(&ratio)))
-        ),
+        [only] => {
+            let share = ratio.map_or(String::new(), |ratio| in_brackets(&in_percent(&ratio)));
+            format!("{} takes {size} more than {}{share}", level(only, high), level(only, low))
+        }
         [one, other] => format!(
             "the difference between {} and {} is {size} larger with {} than with {}{}",
             level(other, 1),

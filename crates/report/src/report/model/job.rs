@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Report;
-use crate::experiment::{self, Event};
+use crate::experiment::Event;
 use crate::stats::Estimate;
 use crate::verdict::{Finding, Kind, Verdict};
 
@@ -41,9 +41,9 @@ impl Report {
     pub fn with_job(mut self, length: f64) -> Report {
         let mut shares: Vec<JobShare> = Vec::new();
         for one in &self.experiments {
-            let event = match experiment::find(one.name).map(|found| found.event) {
-                Some(Event::Once(event)) => event,
-                Some(Event::Whole) => one.name,
+            let event = match one.about.event {
+                Event::Once(event) => event,
+                Event::Whole => one.name,
                 _ => continue,
             };
             for finding in one.rows().filter_map(|(_, _, row)| row.found(0)) {

@@ -17,7 +17,7 @@ mod priced;
 mod setting;
 
 pub use compared::{Place, Told};
-pub use factors::{Effect, FactorAnswer, Factors, Levels};
+pub use factors::{Effect, FactorAnswer, Factors};
 pub use failures::Failure;
 pub use job::{JOB_HOLDS, Job, JobShare};
 pub use precision::Precision;

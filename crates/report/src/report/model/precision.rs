@@ -28,15 +28,14 @@ pub(super) fn precision(run: &Recorded, analysis: &Analysis) -> Option<Precision
     let foretold = run.plan.precision?;
     let plan::Precision { asked, pilot_rounds, predicted, capped } = foretold;
     let reached = analysis.precision;
-    let pilot = match (predicted, capped) {
+    let found = match (predicted.map(percent), capped) {
         (Some(share), true) => {
             format!(
-                "a pilot of {pilot_rounds} rounds found that more rounds are needed than allowed, and predicted ±{} for those allowed",
-                percent(share)
+                "found that more rounds are needed than allowed, and predicted ±{share} for those allowed"
             )
         }
-        (Some(share), false) => format!("a pilot of {pilot_rounds} rounds predicted ±{}", percent(share)),
-        (None, _) => format!("a pilot of {pilot_rounds} rounds gave too few samples for a prediction"),
+        (Some(share), false) => format!("predicted ±{share}"),
+        (None, _) => "gave too few samples for a prediction".to_owned(),
     };
     let became = match reached {
         None => "no comparison with the baseline has an interval".to_owned(),
@@ -63,7 +62,8 @@ pub(super) fn precision(run: &Recorded, analysis: &Analysis) -> Option<Precision
         ),
     };
     let sentence = format!(
-        "requested ±{} of the longer median in differences from the baseline; {pilot}; {became}{stages}",
+        "requested ±{} of the longer median in differences from the baseline; a pilot of {pilot_rounds} rounds {found}; \
+         {became}{stages}",
         percent(asked)
     );
     Some(Precision { foretold, reached, looks: looks.clone(), ended_at_look, sentence })

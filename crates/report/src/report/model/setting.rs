@@ -1,11 +1,12 @@
 //! The results in one setting: subjects from the lowest layer up, each with its values and findings.
 
+use dunnage_analysis::group::in_groups;
 use serde::{Serialize, Serializer};
 
 use super::compared::Place;
-use crate::stats::{Estimate, TimeSeries};
+use crate::stats::{Estimate, NoiseFloor, TimeSeries};
 use crate::units::Unit;
-use crate::verdict::{Finding, Verdict};
+use crate::verdict::{Finding, MetricSummary, Shape, Verdict};
 
 /// All subjects in one setting of an experiment.
 #[derive(Debug, Clone, Serialize)]
@@ -26,13 +27,8 @@ pub struct Setting {
 impl Setting {
     /// All subjects, each once, in the order of the ladders.
     pub fn subjects(&self) -> Vec<&Row> {
-        let mut rows: Vec<&Row> = Vec::new();
-        for row in self.ladders.iter().flat_map(|ladder| &ladder.rows) {
-            if rows.iter().all(|known| known.label != row.label) {
-                rows.push(row);
-            }
-        }
-        rows
+        let rows = self.ladders.iter().flat_map(|ladder| &ladder.rows);
+        in_groups(rows, |row| &row.label).into_iter().map(|(_, all)| all[0]).collect()
     }
 }
 
@@ -117,25 +113,12 @@ pub struct Value {
     pub metric: &'static str,
     /// The base unit of all numbers here.
     pub unit: Unit,
-    /// Median with its interval at 95 %.
-    pub median: Estimate,
-    /// The smallest and the largest value.
-    pub range: (f64, f64),
-    /// The arithmetic mean, which decides nothing.
-    pub mean: f64,
-    /// The standard deviation; not a number for a single value.
-    pub deviation: f64,
-    /// The quartiles.
-    pub quartiles: (f64, f64),
-    /// The single values, if they are too few for an interval.
-    #[serde(skip)]
-    pub points: Vec<f64>,
-    /// Order statistics at equal steps, from the smallest to the largest value.
-    #[serde(skip)]
-    pub steps: Vec<f64>,
-    /// The values over complete rounds.
-    #[serde(skip)]
-    pub time_series: TimeSeries,
+    /// Its median and other numbers of its sample.
+    #[serde(flatten)]
+    pub summary: MetricSummary,
+    /// Its distribution, and its course over complete rounds.
+    #[serde(flatten)]
+    pub shape: Shape,
 }
 
 /// Values that replicate within one sample.
@@ -161,14 +144,9 @@ pub struct Noise {
     /// Its setting and metric.
     #[serde(flatten)]
     pub place: Place,
-    /// In the unit of the metric.
-    #[serde(rename = "floor")]
-    pub units: f64,
-    /// As a share of the median.
-    #[serde(rename = "floor_share")]
-    pub share: Option<f64>,
-    /// Whether the interval of the twins' difference includes zero.
-    pub holds_zero: bool,
+    /// What they show.
+    #[serde(flatten)]
+    pub floor: NoiseFloor,
 }
 
 /// The values that exist; each names its metric.

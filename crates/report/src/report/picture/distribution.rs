@@ -15,7 +15,7 @@ pub(super) fn pictures(report: &Report, experiment: &Experiment) -> Vec<Picture>
     let Some(&index) = metrics(experiment).first() else { return Vec::new() };
     let metric = &experiment.metrics[index];
     let of_setting = |setting: &Setting| {
-        let steps = |row: &&Row| Some(row.value(index)?.steps.clone());
+        let steps = |row: &&Row| Some(row.value(index)?.shape.steps.clone());
         let curves = drawn(setting).into_iter().filter_map(|row| Some((row.label.clone(), steps(&row)?)));
         let rounds = counted(report.rounds.complete, "round");
         picture(
@@ -51,13 +51,9 @@ pub(super) fn picture(
     };
     let table = quantiles(unit, subjects.iter().map(|(label, steps)| (label.as_str(), steps.as_slice())));
     let curve = |(label, steps): (String, Vec<f64>)| {
-        let shown = |share| unit.format(at_share(&steps, share));
-        let words = format!(
-            "{label}: half of the {of} {take} up to {}, 95 % up to {}, the {longest} {}",
-            shown(0.5),
-            shown(0.95),
-            shown(1.0)
-        );
+        let [half, most, all] = [0.5, 0.95, 1.0].map(|share| unit.format(at_share(&steps, share)));
+        let words =
+            format!("{label}: half of the {of} {take} up to {half}, 95 % up to {most}, the {longest} {all}");
         let share = |index: usize| (index + 1) as f64 / steps.len() as f64;
         let places = steps.iter().enumerate().map(|(index, value)| Some(Place::single(*value, share(index))));
         Curve { label, layer: "", places: places.collect(), words, notes: Default::default() }

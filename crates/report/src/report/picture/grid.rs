@@ -120,7 +120,8 @@ fn differences(experiment: &Experiment, setting: &Setting) -> Option<Picture> {
 fn by_setting(experiment: &Experiment, metric: usize) -> Option<Picture> {
     let unit = experiment.metrics[metric].unit;
     let subjects = subjects(experiment);
-    let value = |setting: &Setting, row: &Row| Some(row_of(setting, &row.label)?.value(metric)?.median.value);
+    let value =
+        |setting: &Setting, row: &Row| Some(row_of(setting, &row.label)?.value(metric)?.summary.median.value);
     let of_setting = |setting: &Setting| subjects.iter().any(|row| value(setting, row).is_some());
     let settings: Vec<&Setting> = experiment.settings.iter().filter(|setting| of_setting(setting)).collect();
     let has_value = |row: &&Row| settings.iter().any(|setting| value(setting, row).is_some());
@@ -261,11 +262,8 @@ impl Grid {
                 for (index, (field, head)) in fields.iter().skip(part * beside).zip(heads).enumerate() {
                     let at = (left + across * index as f64, y);
                     let words = format!("{name}, {head}: {}{}", field.text, after_comma(field.word));
-                    canvas.subject(
-                        &field.shade.map_or(String::new(), |shade| format!("h{shade}")),
-                        name,
-                        &words,
-                    );
+                    let class = field.shade.map_or(String::new(), |shade| format!("h{shade}"));
+                    canvas.subject(&class, name, &words);
                     if field.shade.is_some() {
                         canvas.rectangle("mark", (at.0 + 1.0, at.1 + 1.0), (across - 2.0, FIELD - 2.0));
                     }

@@ -1,11 +1,14 @@
 //! Growth: a metric over a number in which the settings differ, such as the size of a job, or over the ports that
 //! subjects publish. Each subject has a line through its medians, in a band of their intervals.
 
+use dunnage_analysis::group::in_groups;
+
 use super::plane::{Curve, Place, Plane, Shape, Side, Strips};
 use super::{Picture, row_of, subjects};
 use crate::axis::Range;
-use crate::report::model::{Experiment, Setting};
-use crate::report::text::{after_comma, clean, estimated};
+use crate::distinct;
+use crate::report::model::{Experiment, Setting, Value};
+use crate::report::text::{after_comma, clean, estimated, listed};
 use crate::stats::Estimate;
 use crate::subject::Spec;
 use crate::units::Unit;
@@ -33,7 +36,7 @@ fn over_settings(experiment: &Experiment) -> Vec<Picture> {
     let Some((along, numbers)) = one_number(&texts) else { return Vec::new() };
     let asked = || subjects(experiment).into_iter().filter(|row| row.variant_of.is_none());
     let line = |metric: usize, label: &str| -> Medians<'_> {
-        let median = |setting| Some(&row_of(setting, label)?.value(metric)?.median);
+        let median = |setting| Some(&row_of(setting, label)?.value(metric)?.summary.median);
         let known = numbers.iter().zip(&experiment.settings);
         (label.to_owned(), known.filter_map(|(number, setting)| Some((*number, median(setting)?))).collect())
     };
@@ -48,18 +51,12 @@ fn over_settings(experiment: &Experiment) -> Vec<Picture> {
 }
 
 /// The first metric of subjects that differ only in the number of ports they publish.
-fn by_ports(setting: &Setting) -> Vec<Medians<'_>> {
-    let mut lines: Vec<Medians<'_>> = Vec::new();
-    for row in setting.subjects() {
-        let (Ok(spec), Some(value)) = (Spec::parse(&row.subject), row.value(0)) else { continue };
-        let (name, place) =
-            (spec.without("publish").to_string(), (f64::from(spec.published()), &value.median));
-        match lines.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, places)) => places.push(place),
-            None => lines.push((name, vec![place])),
-        }
-    }
-    lines
+fn by_ports<'a>(setting: &'a Setting) -> Vec<Medians<'a>> {
+    let known = setting.subjects().into_iter();
+    let known = known.filter_map(|row| Some((Spec::parse(&row.subject).ok()?, row.value(0)?)));
+    let lines = in_groups(known, |(spec, _)| spec.without("publish").to_string()).into_iter();
+    let place = |(spec, value): (Spec, &'a Value)| (f64::from(spec.published()), &value.summary.median);
+    lines.map(|(name, all)| (name, all.into_iter().map(place).collect())).collect()
 }
 
 /// A picture of these lines, without those that are too short.
@@ -73,21 +70,18 @@ fn picture(
     let unit = experiment.metrics[metric].unit;
     lines.iter_mut().for_each(|(_, places)| places.sort_by(|(one, _), (other, _)| one.total_cmp(other)));
     lines.retain(|(_, places)| places.len() >= FEWEST);
-    let ends = |(_, places): &Medians<'_>| Some([places.first()?.0, places.last()?.0]);
-    let ends: Vec<[f64; 2]> = lines.iter().filter_map(ends).collect();
-    let low = ends.iter().map(|ends| ends[0]).min_by(f64::total_cmp)?;
-    let high = ends.iter().map(|ends| ends[1]).max_by(f64::total_cmp)?;
+    let low = lines.iter().map(|(_, places)| places[0].0).min_by(f64::total_cmp)?;
+    let high = lines.iter().map(|(_, places)| places[places.len() - 1].0).max_by(f64::total_cmp)?;
     let curve = |(label, known): Medians<'_>| {
         let place = |(x, median): &(f64, &Estimate)| {
             let (low, high) = median.interval.map_or((median.value, median.value), |one| (one.low, one.high));
             Some(Place { x: *x, low, value: median.value, high })
         };
-        let words: Vec<_> =
-            known.iter().map(|(number, median)| format!("{} at {number}", estimated(unit, median))).collect();
+        let words = known.iter().map(|(number, median)| format!("{} at {number}", estimated(unit, median)));
         Curve {
             layer: "",
             places: known.iter().map(place).collect(),
-            words: format!("{label}: {}", words.join(", ")),
+            words: format!("{label}: {}", listed(words, ", ")),
             notes: Default::default(),
             label,
         }
@@ -129,9 +123,7 @@ fn one_number(texts: &[&str]) -> Option<(String, Vec<f64>)> {
     let number =
         |text: &&str| text.get(before.len()..text.len().checked_sub(after.len())?)?.parse::<f64>().ok();
     let numbers: Vec<f64> = texts.iter().filter_map(number).filter(|number| number.is_finite()).collect();
-    let mut distinct = numbers.clone();
-    distinct.sort_by(f64::total_cmp);
-    distinct.dedup();
+    let distinct = distinct(numbers.iter().copied());
     let key = before.rsplit(';').next().unwrap_or(before).trim_end_matches('=');
     let key = key.rsplit('=').next().unwrap_or(key);
     (numbers.len() == texts.len() && distinct.len() == texts.len() && distinct.len() >= FEWEST)

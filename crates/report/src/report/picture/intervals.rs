@@ -3,7 +3,7 @@
 
 use super::rows::{Layout, Mark, Panel, Row, Rows};
 use super::svg::End;
-use super::{Picture, colour_of_layer, metrics};
+use super::{Picture, colour_of_layer};
 use crate::axis::Range;
 use crate::report::model::{Experiment, Ladder, Report, Row as Subject, Setting};
 use crate::report::text::{clean, decimals, estimated, in_brackets, number};
@@ -24,13 +24,8 @@ static LAYOUT: Layout = Layout {
 };
 const HEADS: [&str; 6] = ["median [interval]", "quartiles", "range", "rounds", "multiple", "verdict"];
 
-/// Pictures of the decisive metrics, or of the first metric.
-pub(super) fn pictures(report: &Report, experiment: &Experiment) -> Vec<Picture> {
-    of(report, experiment, &metrics(experiment))
-}
-
 /// Pictures of these metrics.
-pub(super) fn of(report: &Report, experiment: &Experiment, metrics: &[usize]) -> Vec<Picture> {
+pub(super) fn pictures(report: &Report, experiment: &Experiment, metrics: &[usize]) -> Vec<Picture> {
     let is_few = metrics.len() <= FEW_METRICS;
     let all = metrics.iter().flat_map(|&metric| {
         experiment.settings.iter().flat_map(move |setting| panels(experiment, setting, metric))
@@ -98,18 +93,18 @@ fn row(experiment: &Experiment, index: usize, row: &Subject) -> Row {
             (vec![Mark::Nothing("no sample")], String::new(), vec![why.to_owned()])
         }
         Some(value) => {
-            let interval = value.median.interval.map(|one| Mark::Interval((one.low, one.high)));
-            let marks = [Mark::Dots(value.steps.clone())].into_iter().chain(interval);
+            let interval = value.summary.median.interval.map(|one| Mark::Interval((one.low, one.high)));
+            let marks = [Mark::Dots(value.shape.steps.clone())].into_iter().chain(interval);
             let cells = vec![
-                estimated(metric.unit, &value.median),
-                pair(value.quartiles),
-                pair(value.range),
-                value.median.rounds.to_string(),
+                estimated(metric.unit, &value.summary.median),
+                pair(value.shape.quartiles),
+                pair(value.summary.range),
+                value.summary.median.rounds.to_string(),
                 multiple.clone(),
                 word.clone(),
             ];
-            let marks = marks.chain([Mark::Value(value.median.value)]).collect();
-            (marks, metric.unit.format(value.median.value), cells)
+            let marks = marks.chain([Mark::Value(value.summary.median.value)]).collect();
+            (marks, metric.unit.format(value.summary.median.value), cells)
         }
     };
     let verdict = match change.map(|change| &change.verdict) {
@@ -123,7 +118,7 @@ fn row(experiment: &Experiment, index: usize, row: &Subject) -> Row {
         name: row.short.clone(),
         layer: row.layer,
         class: format!("k{}{light}{hollow}", colour_of_layer(row.layer)),
-        size: value.map(|value| value.median.value),
+        size: value.map(|value| value.summary.median.value),
         marks,
         texts: vec![
             ("ink", median),

@@ -2,21 +2,16 @@
 //! container, the runtime, the engine, and the defaults of the engine.
 
 use super::Picture;
-use super::rows::{Layout, Mark, Panel, Row, Rows};
-use super::svg::End;
-use crate::axis::Range;
+use super::rows::{Panel, Row, Rows};
 use crate::distinct;
 use crate::report::model::{Experiment, Metric, Report, Row as Subject, Setting};
-use crate::report::text::{clean, estimated, in_brackets, joined};
+use crate::report::text::{clean, in_brackets, joined};
 use crate::stats::Estimate;
 use crate::units::{Unit, counted};
 
 /// The names and colours of the parts, from the bottom up.
 const PARTS: [(&str, usize); 5] =
     [("bare process", 0), ("kernel (floor)", 1), ("runtime", 3), ("engine", 4), ("its defaults", 2)];
-
-static LAYOUT: Layout =
-    Layout { names: 118.0, beside: 78.0, row: 44.0, bar: 17.0, columns: &[("", 0.0, End::Last)] };
 
 /// One subject.
 struct Bar<'a> {
@@ -29,8 +24,9 @@ struct Bar<'a> {
     even: Option<(&'a str, f64)>,
 }
 
-/// The picture of the first experiment about launches that has layers.
-pub(super) fn picture(report: &Report) -> Option<Picture> {
+/// The picture of the whole run: what each layer adds, in the first experiment about launches that has layers. None if
+/// no experiment has layers.
+pub fn summary(report: &Report) -> Option<Picture> {
     let told = |experiment: &'_ &Experiment| experiment.rows().any(|(_, _, row)| row.floor_share.is_some());
     report.experiments.iter().filter(told).find_map(|experiment| of_experiment(report, experiment))
 }
@@ -62,49 +58,23 @@ fn of_experiment(report: &Report, experiment: &Experiment) -> Option<Picture> {
             ));
         }
     }
-    let panel = |(title, bars): &(String, Vec<Bar<'_>>)| Panel {
-        title: title.clone(),
-        unit: metric.unit,
-        range: Range::FromZero,
-        axis: 0,
-        rows: bars.iter().map(|bar| row(metric, bar)).collect(),
+    let panel = |(title, bars): &(String, Vec<Bar<'_>>)| {
+        Panel::of_bars(title.clone(), metric.unit, bars.iter().map(|bar| row(metric, bar)).collect())
     };
     let panels: Vec<Panel> = settings.iter().map(panel).collect();
-    let heads = PARTS.iter().map(|(name, _)| *name).chain(["whole [interval]"]).collect();
     let until = if metric.unit == Unit::Seconds { "until a command has" } else { "to" };
     let title = format!("What each layer adds {until} {} ({})", metric.name, experiment.name);
-    (!panels.is_empty()).then(|| {
-        let rows = Rows { layout: &LAYOUT, legend: &PARTS, heads, panels };
-        rows.picture(&["summary"], title, caption, "Stacked bars, what each layer adds")
-    })
+    let rows = Rows::stacked(&PARTS, "whole [interval]", panels)?;
+    Some(rows.picture(&["summary"], title, caption, "Stacked bars, what each layer adds"))
 }
 
 fn row(metric: &Metric, bar: &Bar<'_>) -> Row {
-    let mut marks = Vec::new();
-    let mut cells = vec![String::new(); PARTS.len()];
-    let mut told: Vec<String> = Vec::new();
-    let mut from = 0.0;
+    let (mut lengths, mut from) = ([None; PARTS.len()], 0.0);
     for &(part, end) in &bar.parts {
-        marks.push(Mark::Bar((from, end), PARTS[part].1));
-        cells[part] = metric.unit.format(end - from);
-        told.push(cells[part].clone());
+        lengths[part] = Some(end - from);
         from = end;
     }
-    cells.push(estimated(metric.unit, &bar.whole));
-    marks.extend(bar.whole.interval.map(|one| Mark::Whisker((one.low, one.high))));
-    if told.len() > 1 {
-        marks.push(Mark::Below(told.join(" + ")));
-    }
-    Row {
-        subject: bar.row.label.clone(),
-        name: bar.row.short.clone(),
-        layer: "",
-        class: String::new(),
-        size: Some(bar.whole.value),
-        marks,
-        texts: vec![("ink title", metric.unit.format(bar.whole.value))],
-        cells,
-    }
+    Row::stacked(bar.row, metric.unit, &bar.whole, lengths.into_iter().zip(PARTS.map(|(_, colour)| colour)))
 }
 
 /// Engines that were not equalised, although others were.
@@ -145,7 +115,7 @@ fn bars<'a>(setting: &'a Setting) -> Vec<Bar<'a>> {
     let installed = setting.ladders.iter().find(|ladder| !ladder.equalised);
     let equalised = setting.ladders.iter().find(|ladder| ladder.equalised);
     let Some(rows) = installed.or(equalised).map(|ladder| &ladder.rows) else { return Vec::new() };
-    let median = |row: &Subject| Some(row.value(0)?.median);
+    let median = |row: &Subject| Some(row.value(0)?.summary.median);
     let of_layer = |layer: &str| rows.iter().find(|row| row.layer == layer && row.variant_of.is_none());
     let bar = |row: &'a Subject| {
         let whole = median(row)?;

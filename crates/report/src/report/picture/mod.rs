@@ -24,6 +24,8 @@ use crate::report::File;
 use crate::report::model::{Experiment, Report, Row, Setting};
 use crate::report::text::{after_comma, clean};
 
+pub use ladder::summary;
+
 use grid::Grid;
 use plane::Plane;
 use rows::Rows;
@@ -88,19 +90,14 @@ pub fn of_experiment(report: &Report, experiment: &Experiment) -> Vec<Picture> {
     pictures.extend(payers::pictures(report, experiment));
     pictures.extend(grid::pictures(report, experiment));
     pictures.extend(growth::pictures(experiment));
-    pictures.extend(intervals::pictures(report, experiment));
+    pictures.extend(intervals::pictures(report, experiment, &metrics(experiment)));
     pictures.extend(replicates::pictures(experiment));
     pictures.extend(distribution::pictures(report, experiment));
     if pictures.is_empty() {
-        pictures = intervals::of(report, experiment, &[0]);
+        pictures = intervals::pictures(report, experiment, &[0]);
     }
     keep_names_distinct(&mut pictures);
     pictures
-}
-
-/// The picture of the whole run: what each layer adds. None if no experiment has layers.
-pub fn summary(report: &Report) -> Option<Picture> {
-    ladder::picture(report)
 }
 
 /// Every picture of a run, the summary first, and the rounds of an experiment after its other pictures.

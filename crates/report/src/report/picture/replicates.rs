@@ -39,19 +39,14 @@ fn over_time(
     let known: Vec<_> = known.iter().filter(|(_, own)| own.every == Some(every)).collect();
     let curve = |(row, own): &&(&Row, &Replicated)| {
         let shown = |share| declared.unit.format(at_share(&own.steps, share));
+        let [least, middle, most] = [0.0, 0.5, 1.0].map(shown);
+        let count = counted(own.count, "value");
         Curve {
             label: row.label.clone(),
             layer: row.layer,
             places: Place::all(&own.time_series, 0.0, every, 1.0),
-            words: format!(
-                "{}: {} from {} to {}, median {}",
-                row.label,
-                counted(own.count, "value"),
-                shown(0.0),
-                shown(1.0),
-                shown(0.5)
-            ),
-            notes: [format!("largest {}", shown(1.0)), format!("median {}", shown(0.5))],
+            words: format!("{}: {count} from {least} to {most}, median {middle}", row.label),
+            notes: [format!("largest {most}"), format!("median {middle}")],
         }
     };
     let (shape, range, how) = match declared.shown {

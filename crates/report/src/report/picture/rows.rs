@@ -5,6 +5,9 @@ use super::letters::{in_two, shorten, width};
 use super::svg::{Canvas, End, LABEL, SIDE, SMALL, tick_room};
 use super::{Picture, Table, named};
 use crate::axis::{Axis, Range};
+use crate::report::model::Row as Subject;
+use crate::report::text::estimated;
+use crate::stats::Estimate;
 use crate::units::{Unit, counted};
 
 /// The most rows of a picture that need no scrolling.
@@ -58,7 +61,7 @@ pub struct Panel {
 }
 
 /// A subject, or a piece of one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Row {
     /// The label of its subject.
     pub subject: String,
@@ -114,7 +117,44 @@ impl Mark {
     }
 }
 
+/// The layout of stacked bars.
+static STACKED: Layout =
+    Layout { names: 118.0, beside: 78.0, row: 44.0, bar: 17.0, columns: &[("", 0.0, End::Last)] };
+
+impl Row {
+    /// A bar for a subject, of parts in their colours; a part may be missing, and one below zero is not drawn.
+    pub(crate) fn stacked(
+        subject: &Subject,
+        unit: Unit,
+        whole: &Estimate,
+        parts: impl IntoIterator<Item = (Option<f64>, usize)>,
+    ) -> Row {
+        let (mut marks, mut cells, mut drawn, mut from) = (Vec::new(), Vec::new(), Vec::new(), 0.0);
+        for (part, colour) in parts {
+            cells.push(part.map_or(String::new(), |part| unit.format(part)));
+            if let Some(part) = part.filter(|part| *part > 0.0) {
+                marks.push(Mark::Bar((from, from + part), colour));
+                drawn.push(unit.format(part));
+                from += part;
+            }
+        }
+        cells.push(estimated(unit, whole));
+        marks.extend(whole.interval.map(|one| Mark::Whisker((one.low, one.high))));
+        if drawn.len() > 1 {
+            marks.push(Mark::Below(drawn.join(" + ")));
+        }
+        let (subject, name) = (subject.label.clone(), subject.short.clone());
+        let texts = vec![("ink title", unit.format(whole.value))];
+        Row { subject, name, size: Some(whole.value), marks, texts, cells, ..Row::default() }
+    }
+}
+
 impl Panel {
+    /// A panel of bars from zero.
+    pub(crate) fn of_bars(title: String, unit: Unit, rows: Vec<Row>) -> Panel {
+        Panel { title, unit, range: Range::FromZero, axis: 0, rows }
+    }
+
     /// Panels on as many pages as needed to avoid scrolling; some must not share a page with the previous one.
     pub(crate) fn pages(all: Vec<Panel>, belongs: impl Fn(&Panel, &Panel) -> bool) -> Vec<Vec<Panel>> {
         let mut pages: Vec<Vec<Panel>> = Vec::new();
@@ -133,6 +173,16 @@ impl Panel {
 }
 
 impl Rows {
+    /// Panels of stacked bars, if there are any: the names and colours of the parts, and the name of the whole.
+    pub(crate) fn stacked(
+        legend: &'static [(&'static str, usize)],
+        whole: &'static str,
+        panels: Vec<Panel>,
+    ) -> Option<Rows> {
+        let heads = legend.iter().map(|(name, _)| *name).chain([whole]).collect();
+        (!panels.is_empty()).then_some(Rows { layout: &STACKED, legend, heads, panels })
+    }
+
     /// Their picture, with its text and data.
     pub(crate) fn picture(self, name: &[&str], title: String, caption: Vec<String>, kind: &str) -> Picture {
         Picture {
@@ -162,12 +212,11 @@ impl Rows {
             match known[..] {
                 [] => format!("{title}no values."),
                 [only] => format!("{title}{}.", self.words(only)),
-                [least, .., most] => format!(
-                    "{title}{}, smallest {}; largest {}.",
-                    counted(known.len(), "row"),
-                    self.words(least),
-                    self.words(most)
-                ),
+                [least, .., most] => {
+                    let [rows, least, most] =
+                        [counted(known.len(), "row"), self.words(least), self.words(most)];
+                    format!("{title}{rows}, smallest {least}; largest {most}.")
+                }
             }
         };
         self.panels.iter().map(of_panel).collect::<Vec<_>>().join(" ")
@@ -186,10 +235,9 @@ impl Rows {
             .filter(|(index, _)| rows.iter().any(|row| row.get(*index).is_some_and(|text| !text.is_empty())))
             .map(|(index, head)| (index, head.to_owned()))
             .unzip();
-        let rows = rows
-            .iter()
-            .map(|row| used.iter().map(|index| row.get(*index).cloned().unwrap_or_default()).collect());
-        Table { columns, rows: rows.collect() }
+        let used =
+            |row: &Vec<String>| used.iter().map(|at| row.get(*at).cloned().unwrap_or_default()).collect();
+        Table { columns, rows: rows.iter().map(used).collect() }
     }
 
     /// Draws them from a height on, and returns where they end.

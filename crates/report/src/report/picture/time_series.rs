@@ -23,7 +23,7 @@ fn picture(report: &Report, experiment: &Experiment, setting: &Setting, index: u
     let metric = &experiment.metrics[index];
     let rows = drawn(setting);
     let curves: Vec<Curve> = rows.iter().filter_map(|row| curve(row, index)).collect();
-    let step = rows.iter().find_map(|row| Some(row.value(index)?.time_series.step))?;
+    let step = rows.iter().find_map(|row| Some(row.value(index)?.shape.time_series.step))?;
     let mut caption = vec![
         "Each strip is one subject: its values divided by their median, on a shared logarithmic axis."
             .to_owned(),
@@ -52,15 +52,15 @@ fn picture(report: &Report, experiment: &Experiment, setting: &Setting, index: u
 /// None if there are too few rounds, or no median above zero.
 fn curve(row: &Row, index: usize) -> Option<Curve> {
     let value = row.value(index)?;
-    let (median, series) = (value.median.value, &value.time_series);
+    let (median, series) = (value.summary.median.value, &value.shape.time_series);
     if median <= 0.0 || series.points.len() < FEWEST {
         return None;
     }
-    let [low, high] = [value.range.0, value.range.1].map(|end| {
+    let [low, high] = [value.summary.range.0, value.summary.range.1].map(|end| {
         let multiple = end / median;
         number(multiple, decimals(multiple).min(3))
     });
-    let rounds = counted(value.median.rounds, "round");
+    let rounds = counted(value.summary.median.rounds, "round");
     Some(Curve {
         label: row.label.clone(),
         layer: row.layer,

@@ -5,7 +5,6 @@
 use super::Picture;
 use super::rows::{Layout, Mark, Panel, Row, Rows};
 use super::svg::End;
-use crate::axis::Range;
 use crate::distinct;
 use crate::experiment::primitives;
 use crate::report::model::{Amount, Experiment, Priced};
@@ -31,13 +30,9 @@ pub(super) fn pictures(experiment: &Experiment) -> Vec<Picture> {
 fn picture(experiment: &Experiment, label: &str) -> Option<Picture> {
     let unit = experiment.metrics.first()?.unit;
     let own = experiment.prices.iter().filter(|one| one.label == label);
-    let panels = distinct(own.map(|one| one.prestate)).into_iter().map(|prestate| Panel {
-        title: prestate.to_owned(),
-        unit,
-        range: Range::FromZero,
-        axis: 0,
-        rows: rows(experiment, label, prestate, unit),
-    });
+    let panels = distinct(own.map(|one| one.prestate)).into_iter();
+    let panels = panels
+        .map(|prestate| Panel::of_bars(prestate.to_owned(), unit, rows(experiment, label, prestate, unit)));
     let panels: Vec<Panel> = panels.filter(|panel| !panel.rows.is_empty()).collect();
     let rungs = panels.first()?.rows.iter().filter(|row| row.size.is_some()).count();
     let title = format!("{}: what each of {} of {label} adds", experiment.name, counted(rungs, "piece"));
@@ -77,12 +72,11 @@ fn rows(experiment: &Experiment, label: &str, prestate: &str, unit: Unit) -> Vec
         Row {
             subject: label.to_owned(),
             name: name.to_owned(),
-            layer: "",
-            class: String::new(),
             size: begin.map(|_| price.value),
             marks,
             texts: vec![(class, told.clone())],
             cells: vec![name.to_owned(), told, kind.to_owned()],
+            ..Row::default()
         }
     };
     steps.iter().enumerate().map(row).collect()

@@ -10,10 +10,18 @@ use super::{Claim, Decided, Finding, One, Topic, findings, is_hidden, is_open, t
 use crate::distinct;
 use crate::experiment::Setting;
 use crate::plan::{Ladder, Layer};
-use crate::report::text::{in_brackets, joined, width, with_interval};
+use crate::report::text::{in_brackets, joined, listed, width, with_interval};
 use crate::report::words::{shared_keys, without};
-use crate::units::{Better, Unit};
+use crate::units::Better;
 use crate::verdict::Verdict;
+
+/// The layers whose subjects are chosen from, as installed and equalised.
+pub(super) const CHOICES: [(Layer, Ladder); 4] = [
+    (Layer::Runtime, Ladder::AsInstalled),
+    (Layer::Runtime, Ladder::Equalised),
+    (Layer::Engine, Ladder::AsInstalled),
+    (Layer::Engine, Ladder::Equalised),
+];
 
 /// Columns of subjects that a question names.
 const ASKED: usize = 20;
@@ -44,9 +52,7 @@ struct Beats<'a> {
 impl<'a> One<'a> {
     /// The best subject of each layer, as installed and equalised.
     pub(super) fn choices(&self) -> Vec<Claim> {
-        let of_layer = |layer| [Ladder::AsInstalled, Ladder::Equalised].map(|ladder| (layer, ladder));
-        let all = [Layer::Runtime, Layer::Engine].into_iter().flat_map(of_layer);
-        all.filter_map(|(layer, ladder)| self.on(layer, ladder)).collect()
+        CHOICES.into_iter().filter_map(|(layer, ladder)| self.on(layer, ladder)).collect()
     }
 
     fn on(&self, layer: Layer, ladder: Ladder) -> Option<Claim> {
@@ -71,18 +77,17 @@ impl<'a> One<'a> {
     pub(super) fn without(&self, layer: Layer) -> String {
         let own =
             self.plan.subjects.iter().filter(|one| one.layer == layer && one.ladder == Ladder::Equalised);
-        without(
-            &shared_keys(own)
-                .iter()
-                .map(|(key, value)| format!("{key}={value}"))
-                .collect::<Vec<_>>()
-                .join(", "),
-        )
+        without(&listed(shared_keys(own).iter().map(|(key, value)| format!("{key}={value}")), ", "))
     }
 
     fn ends(&self, finding: &Finding) -> [usize; 2] {
         let comparison = self.comparison(finding);
         [comparison.subject, comparison.against]
+    }
+
+    /// Whether one of these findings compares two subjects.
+    fn is_compared(&self, findings: &[&Finding], one: usize, other: usize) -> bool {
+        findings.iter().any(|finding| [[one, other], [other, one]].contains(&self.ends(finding)))
     }
 
     /// By setting; settings with the same best subject are combined.
@@ -138,11 +143,7 @@ impl<'a> One<'a> {
         beats.retain(|one| subjects.contains(&one.winner));
         // Without a comparison nothing says whether they can be told apart: what only varies another subject in a key has
         // sentences of its own.
-        let is_compared = |[one, other]: [usize; 2]| {
-            own.iter().any(|finding| [[one, other], [other, one]].contains(&self.ends(finding)))
-        };
-        let mut pairs = subjects.iter().flat_map(|one| subjects.iter().map(|other| [*one, *other]));
-        if pairs.any(|pair| pair[0] < pair[1] && !is_compared(pair)) {
+        if pairs(&subjects).any(|(one, other)| !self.is_compared(own, one, other)) {
             let varies = |finding: &&&Finding| self.ends(finding).into_iter().any(|end| self.is_varied(end));
             let fewer: Vec<&Finding> = own.iter().filter(|one| !varies(one)).copied().collect();
             if fewer.len() < own.len() {
@@ -210,9 +211,6 @@ impl<'a> One<'a> {
             let finding = *found.first()?;
             Some((subject, Decided::of(finding)?, finding.matters?))
         };
-        let is_compared = |one: usize, other: usize| {
-            own.iter().any(|finding| self.ends(finding).contains(&one) && self.ends(finding).contains(&other))
-        };
         let known: Vec<_> = subjects.iter().filter_map(|&one| from_it(one)).collect();
         let mut all = Vec::new();
         for &(loser, shown, matters) in &known {
@@ -221,7 +219,7 @@ impl<'a> One<'a> {
                     Better::More => other.interval.low - shown.interval.high,
                     _ => shown.interval.low - other.interval.high,
                 };
-                if apart > f64::max(matters, also) && !is_compared(winner, loser) {
+                if apart > f64::max(matters, also) && !self.is_compared(own, winner, loser) {
                     all.push(Beats { winner, loser, shown, by_way_of: Some(other) });
                 }
             }
@@ -278,14 +276,8 @@ impl<'a> One<'a> {
         let is_among = |one: &&&Finding| self.ends(one).iter().all(|end| choice.subjects.contains(end));
         let mut among = choice.open.iter().filter(is_among).peekable();
         let are_same = among.peek().is_some() && among.all(|one| one.verdict == Verdict::Same);
-        let is_compared = |pair: [usize; 2]| {
-            choice.open.iter().any(|one| {
-                let ends = self.ends(one);
-                ends == pair || ends == [pair[1], pair[0]]
-            })
-        };
-        let pairs = choice.subjects.iter().flat_map(|one| choice.subjects.iter().map(|other| [*one, *other]));
-        let are_compared = pairs.filter(|[one, other]| one < other).any(is_compared);
+        let are_compared =
+            pairs(&choice.subjects).any(|(one, other)| self.is_compared(&choice.open, one, other));
         let alike = if !are_compared {
             "were not shown to differ".to_owned()
         } else if are_same {
@@ -297,18 +289,12 @@ impl<'a> One<'a> {
         let text = format!("{names} {alike}{}", in_brackets(&joined(&values, "and")));
         let losers: Vec<usize> = choice.losers.iter().copied().collect();
         let behind = rests_on.first().filter(|_| !losers.is_empty()).map(|one| {
-            let verb = match (one.about.unit, one.about.better, losers.len()) {
-                (Unit::Seconds, Better::Less, 1) => "is slower",
-                (Unit::Seconds, Better::Less, _) => "are slower",
-                (_, Better::More, 1) => "has less",
-                (_, Better::More, _) => "have less",
-                (.., 1) => "uses more",
-                _ => "use more",
+            let verb = match losers.len() {
+                1 => takes(one, ["is slower", "uses more", "has less"]),
+                _ => takes(one, ["are slower", "use more", "have less"]),
             };
-            format!(
-                "; {} {verb} than at least one of them",
-                joined(&self.names(layer, ladder, &losers), "and")
-            )
+            let losers = joined(&self.names(layer, ladder, &losers), "and");
+            format!("; {losers} {verb} than at least one of them")
         });
         (text + &behind.unwrap_or_default(), rests_on)
     }
@@ -320,11 +306,17 @@ impl<'a> One<'a> {
             return String::new();
         };
         let unit = ends[0].0.about.unit;
-        let most = ends.iter().map(|(_, interval)| interval.farthest_end()).fold(0.0, f64::max);
-        if most.is_finite() {
-            format!(", at most {} apart", with_interval(unit, most, None))
-        } else {
-            String::new()
+        match ends.iter().map(|(_, interval)| interval.farthest_end()).fold(0.0, f64::max) {
+            most if most.is_finite() => format!(", at most {} apart", with_interval(unit, most, None)),
+            _ => String::new(),
         }
     }
+}
+
+/// Every two of these subjects, which are in ascending order.
+fn pairs(subjects: &[usize]) -> impl Iterator<Item = (usize, usize)> {
+    subjects
+        .iter()
+        .flat_map(|one| subjects.iter().map(|other| (*one, *other)))
+        .filter(|(one, other)| one < other)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Claim, Decided, One, Topic, a, findings, is_hidden, is_open};
 use crate::experiment::{self, Event};
 use crate::plan::Layer;
-use crate::report::text::{estimated, in_percent, joined, percent};
+use crate::report::text::{estimated, in_percent, joined, listed, percent};
 use crate::units::{Unit, counted};
 use crate::verdict::{Finding, Verdict};
 
@@ -49,8 +49,7 @@ impl<'a> One<'a> {
     pub(super) fn matters(&self) -> Option<Claim> {
         let metric = &experiment::find(self.name)?.metrics[0];
         let (_, share) = self.plan.margin_of(self.name, metric).parts();
-        let mut rests_on = Vec::new();
-        let (mut always, mut never, mut both) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut rests_on, mut limits) = (Vec::new(), Vec::new());
         for layer in self.above_the_baseline() {
             // Of many kinds of calls, the first represents those that do least.
             let asked = self.against_baseline(layer).iter().filter(|finding| finding.metric == 0).count();
@@ -66,27 +65,33 @@ impl<'a> One<'a> {
                 continue;
             }
             let told = |end: f64| Unit::Seconds.format(end / share);
-            always.push(format!("{} ({})", told(low), a(layer)));
-            never.push(format!("{} ({})", told(high), a(layer)));
-            both.push((layer, format!("with {} above {} (more below {})", a(layer), told(high), told(low))));
+            limits.push((layer, told(low), told(high)));
             rests_on.extend(findings(&more));
         }
-        if share <= 0.0 || always.is_empty() {
+        if share <= 0.0 || limits.is_empty() {
             return None;
         }
-        // The floor is no choice.
-        if both.iter().any(|(layer, _)| *layer != Layer::Floor) {
-            both.retain(|(layer, _)| *layer != Layer::Floor);
-        }
-        let both: Vec<String> = both.into_iter().map(|(_, text)| text).collect();
-        let (share, always, never) = (percent(share), always.join(", "), never.join(", "));
+        let share = percent(share);
         let text = match self.event {
-            Event::Often(what) => format!(
-                "a layer adds more than {share} to programs that make the {what} `{}` every {always} or more often, and less than {share} to those that make it every {never} or less often, if only the {what} itself changes",
-                metric.name
-            ),
+            Event::Often(what) => {
+                let always =
+                    listed(limits.iter().map(|(layer, low, _)| format!("{low} ({})", a(*layer))), ", ");
+                let never =
+                    listed(limits.iter().map(|(layer, _, high)| format!("{high} ({})", a(*layer))), ", ");
+                format!(
+                    "a layer adds more than {share} to programs that make the {what} `{}` every {always} or more often, and less than {share} to those that make it every {never} or less often, if only the {what} itself changes",
+                    metric.name
+                )
+            }
             Event::Once(_) => {
-                format!("less than {share} of a job: {}", both.join(", "))
+                // The floor is no choice, unless there is nothing else.
+                if limits.iter().any(|(layer, ..)| *layer != Layer::Floor) {
+                    limits.retain(|(layer, ..)| *layer != Layer::Floor);
+                }
+                let limits = limits
+                    .iter()
+                    .map(|(layer, low, high)| format!("with {} above {high} (more below {low})", a(*layer)));
+                format!("less than {share} of a job: {}", listed(limits, ", "))
             }
             Event::Held(_) | Event::Whole | Event::Works => return None,
         };

@@ -6,7 +6,7 @@ use super::{One, findings};
 use crate::distinct;
 use crate::experiment::{self, Concern, Event};
 use crate::record::Recorded;
-use crate::report::text::{clean, percent};
+use crate::report::text::percent;
 use crate::units::Unit;
 use crate::verdict::{About, Analysis};
 
@@ -35,7 +35,7 @@ pub fn meanings(run: &Recorded, analysis: &Analysis) -> Vec<Meaning> {
     let of = |(name, concern): (&'static str, Concern)| {
         let own = analysis.experiment_tables.iter().filter(move |table| table.experiment == name);
         let own = own.flat_map(|table| &table.answers).filter(|one| one.is_decided);
-        let own = own.map(|one| (clean(&one.text), "this load under this limit".to_owned(), Vec::new()));
+        let own = own.map(|one| (one.text.clone(), "this load under this limit".to_owned(), Vec::new()));
         let compared = One::of(run, analysis, name).and_then(|one| one.risk());
         let Concern { job, remedy } = concern;
         let meaning = move |(risk, condition, rests_on)| Meaning {
@@ -62,23 +62,14 @@ impl One<'_> {
         let (_, share) = self.plan.margin_of(self.name, metric).parts();
         let low = more.iter().map(|one| one.interval.low).fold(f64::INFINITY, f64::min);
         let at = Unit::Seconds.format(low / share);
-        let (what, condition) = match self.event {
-            Event::Once(what) => (
-                what,
-                format!(
-                    "jobs of up to {at} that wait for one {what} each: it adds more than {}",
-                    percent(share)
-                ),
-            ),
-            Event::Often(what) => (
-                what,
-                format!(
-                    "programs that make such a {what} every {at} or more often: it adds more than {}",
-                    percent(share)
-                ),
-            ),
+        let (what, which) = match self.event {
+            Event::Once(what) => (what, format!("jobs of up to {at} that wait for one {what} each")),
+            Event::Often(what) => {
+                (what, format!("programs that make such a {what} every {at} or more often"))
+            }
             Event::Held(_) | Event::Whole | Event::Works => return None,
         };
+        let condition = format!("{which}: it adds more than {}", percent(share));
         let risk = format!("each {what} (`{}`) costs more than on {}: {range}", metric.name, self.baseline());
         let rests_on = findings(&more).into_iter().map(|finding| finding.about.clone()).collect();
         (share > 0.0).then_some((risk, condition, rests_on))

@@ -113,7 +113,7 @@ pub fn claims(run: &Recorded, analysis: &Analysis) -> Vec<Claim> {
             experiment: name,
             topic: Topic::Table,
             question: one.question.to_owned(),
-            answer: clean(&one.text),
+            answer: one.text.clone(),
             rests_on: Vec::new(),
         });
         let compared = run.plan.comparisons.iter().any(|one| one.experiment == name);

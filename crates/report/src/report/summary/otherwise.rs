@@ -1,6 +1,9 @@
 //! Where the metric decides: pairs of one layer and ladder in which one subject is better in another metric, but not
 //! in the first metric, which decides the choice.
 
+use dunnage_analysis::group::in_groups;
+
+use super::choice::CHOICES;
 use super::{Claim, Decided, Finding, One, Topic, takes};
 use crate::distinct;
 use crate::experiment::Weight;
@@ -46,22 +49,17 @@ fn in_metric(metric: &str) -> String {
 impl<'a> One<'a> {
     /// By layer, ladder, metric, and what the first metric says.
     pub(super) fn otherwise(&self) -> Vec<Claim> {
-        let mut all = Vec::new();
-        for layer in [Layer::Runtime, Layer::Engine] {
-            for ladder in [Ladder::AsInstalled, Ladder::Equalised] {
-                let mut turned = self.turned(layer, ladder);
-                let size = |one: &Turned<'_>| one.0.difference.value.abs();
-                turned.sort_by(|one, other| size(other).total_cmp(&size(one)));
-                let kind = |one: &Turned<'_>| (one.0.finding.metric, First::of(one.1));
-                let mut kinds = distinct(turned.iter().map(kind));
-                kinds.sort_unstable();
-                for own_kind in kinds {
-                    let own = turned.iter().copied().filter(|one| kind(one) == own_kind);
-                    all.push(self.told_otherwise(layer, ladder, own_kind.1, &own.collect::<Vec<_>>()));
-                }
-            }
-        }
-        all
+        let of = |(layer, ladder)| {
+            let mut turned = self.turned(layer, ladder);
+            let size = |one: &Turned<'_>| one.0.difference.value.abs();
+            turned.sort_by(|one, other| size(other).total_cmp(&size(one)));
+            let mut kinds = in_groups(turned, |(one, first)| (one.finding.metric, First::of(first)));
+            kinds.sort_unstable_by_key(|(kind, _)| *kind);
+            let told =
+                |((_, first), own): (_, Vec<Turned<'_>>)| self.told_otherwise(layer, ladder, first, &own);
+            kinds.into_iter().map(told).collect::<Vec<_>>()
+        };
+        CHOICES.into_iter().flat_map(of).collect()
     }
 
     fn turned(&self, layer: Layer, ladder: Ladder) -> Vec<Turned<'a>> {
@@ -127,10 +125,7 @@ impl<'a> One<'a> {
         let sizes = sizes(own.iter().map(|(one, _)| *one).collect());
         let metric = in_metric(largest.finding.about.metric);
         let [verb, better] = takes(largest.finding, [["is", "faster"], ["uses", "less"], ["has", "more"]]);
-        let claim = match better {
-            "faster" => format!("{verb} {sizes} {better} than {} {metric}", names[1]),
-            _ => format!("{verb} {sizes} {better} than {} {metric}", names[1]),
-        };
+        let claim = format!("{verb} {sizes} {better} than {} {metric}", names[1]);
         let equalised =
             if ladder == Ladder::Equalised { format!("{}: ", self.without(layer)) } else { String::new() };
         let mut text = format!("{equalised}{} {claim}{in_first}", names[0]);
