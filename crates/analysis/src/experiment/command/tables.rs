@@ -56,12 +56,13 @@ fn found<'a>(view: &'a View<'_>, (cell, against): (usize, usize), name: &str) ->
     view.findings.iter().find(|one| (one.cell, one.against, one.metric) == (cell, against, metric))
 }
 
+/// Why a difference has no numbers.
+const LACKING: &str = "no round has both values";
+
 /// The median of the paired differences of a metric between two cells that the plan does not compare.
 fn difference(view: &View<'_>, (cell, against): (usize, usize), name: &str) -> Item {
-    match view.columns.pairs(against, cell, metric(view, cell, name)) {
-        Some(pairs) => Item::Interval(pairs.difference(view.plan().level(1))),
-        None => Item::Nothing("no round has both values".into()),
-    }
+    let pairs = view.columns.pairs(against, cell, metric(view, cell, name));
+    Item::interval(pairs.map(|pairs| pairs.difference(view.plan().level(1))), LACKING)
 }
 
 /// A difference with its interval, for a sentence.
@@ -112,9 +113,8 @@ pub(in crate::experiment) fn split(view: &View<'_>, about: &Split<'_>) -> Option
     columns.extend(about.parts.iter().map(|(title, _)| Column::of_values(title, Unit::Seconds)));
     let row = |&(cell, against): &(usize, usize)| {
         let setting = shows_settings.then(|| Item::Text(setting_of(cell).to_string()));
-        let part = |name| found(view, (cell, against), name)?.difference.map(Item::Interval);
-        let nothing = || Item::Nothing("no round has both values".into());
-        let parts = about.parts.iter().map(|(_, name)| part(name).unwrap_or_else(nothing));
+        let part = |name| found(view, (cell, against), name)?.difference;
+        let parts = about.parts.iter().map(|(_, name)| Item::interval(part(name), LACKING));
         [Item::Text(view.label(cell).to_owned())].into_iter().chain(setting).chain(parts).collect()
     };
     let sentence = |&(cell, against): &(usize, usize)| {
@@ -172,23 +172,17 @@ pub(in crate::experiment) fn choice(view: &View<'_>, about: &Choice<'_>) -> Opti
     let plan = &view.run.plan;
     let (key, asked, plain) = about.key;
     let other = |cell: usize| {
-        let own = &plan.cells[cell];
-        let beside = |(name, value): &(_, _)| (*name, if *name == key { plain } else { *value });
-        let setting = Setting(own.setting.0.iter().map(beside).collect());
+        let own = view.cell(cell);
+        let setting = own.setting.with(key, plain);
         (own.setting.get(key) == Some(asked))
             .then(|| Some((cell, plan.cell_of(about.experiment, &setting, own.subject)?)))?
     };
-    let is_plain = |(cell, _): &(usize, usize)| plan.entry(*cell).twin_of.is_none();
-    let cells: Vec<_> = view.cells_of(about.experiment).filter_map(other).filter(is_plain).collect();
-    let setting_of = |cell: usize| &plan.cells[cell].setting;
+    let cells: Vec<_> = view.originals_of(about.experiment).filter_map(other).collect();
+    let setting_of = |cell: usize| &view.cell(cell).setting;
     let shows_settings = cells.iter().any(|(cell, _)| setting_of(*cell) != setting_of(cells[0].0));
     let row = |&(cell, against): &(usize, usize)| {
         let setting = shows_settings.then(|| Item::Text(setting_of(cell).to_string()));
-        let beside = about.beside.map(|name| {
-            let values = view.columns.sample(cell, metric(view, cell, name));
-            let values = values.map(|all| Item::Interval(Estimate::of_median(&all, plan.level(1))));
-            values.unwrap_or(Item::Nothing("not counted".into()))
-        });
+        let beside = about.beside.map(|name| Item::interval(view.estimate_of(cell, name), "not counted"));
         let named = [Item::Text(view.label(cell).to_owned())].into_iter().chain(setting).chain(beside);
         named.chain([difference(view, (cell, against), about.metric)]).collect()
     };
