@@ -5,8 +5,8 @@ use super::finding::{Finding, Verdict};
 use super::noise::Noise;
 use super::view::View;
 use crate::experiment::command::names::PROGRAM_SHA256;
+use crate::experiment::network;
 use crate::experiment::storage::names::DURABILITY;
-use crate::experiment::{Range, network};
 use crate::launch::names::{NETWORK, ROOT_DURABILITY};
 use crate::names::Fact;
 use crate::plan::{Layer, Relation};
@@ -90,7 +90,7 @@ pub(super) fn negative(view: &View<'_>) -> Vec<Suspect> {
     Suspect::each(view, "negative", mechanism, |cell, metric| {
         let values = view.cells[cell].metrics[metric].as_ref()?;
         let known = view.metric(cell, metric);
-        if known.range == Range::Signed {
+        if known.is_signed {
             return None;
         }
         let differences = view.cell(cell).asks().differences;

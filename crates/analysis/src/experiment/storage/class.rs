@@ -3,6 +3,10 @@
 //!
 //! Deliberately absent: trust in a return value. A sync that does nothing returns 0 as well.
 
+use super::names::{DEVICE, DEVICE_BYTES, DURABILITY, OTHERS_BYTES};
+use crate::experiment::question::quotient;
+use crate::names::{Counter, Fact};
+use crate::outcome::Sample;
 use crate::text::percent;
 
 /// Of the bytes that were synced, at least this share must have arrived at the device.
@@ -45,6 +49,24 @@ pub struct Seen<'a> {
 }
 
 impl Class {
+    /// The class of what a sample wrote, as this counter says, with the facts that were read back.
+    pub(super) fn of_sample(
+        sync: &str,
+        sample: &Sample,
+        facts: &[(String, String)],
+        written: Counter,
+    ) -> Class {
+        let fact =
+            |name: Fact| facts.iter().find(|(own, _)| own == name.text()).map(|(_, fact)| fact.as_str());
+        Class::of(&Seen {
+            sync,
+            is_volatile: fact(DURABILITY) == Some("volatile"),
+            device: fact(DEVICE),
+            arrived: quotient(sample, DEVICE_BYTES, written),
+            others: quotient(sample, OTHERS_BYTES, written),
+        })
+    }
+
     /// The class of what was seen.
     pub fn of(seen: &Seen<'_>) -> Class {
         if seen.device == Some("none") {

@@ -7,6 +7,7 @@ pub mod layers;
 pub mod owners;
 pub mod suspects;
 
+use super::question::each;
 use super::setting::fits;
 use crate::names::{Counter, names};
 use crate::outcome::Sample;
@@ -34,6 +35,5 @@ const BOUNDS: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 30;
 
 /// Seconds of a gigabyte: this counter of nanoseconds for the bytes in that one.
 fn of_a_gigabyte(sample: &Sample, took: Counter, bytes: Counter) -> Option<f64> {
-    let moved = sample.counter(bytes).filter(|bytes| *bytes > 0)?;
-    Some(super::question::nanos(sample, took)? / moved as f64 * GB)
+    Some(each(sample, took, bytes)? * GB)
 }
