@@ -17,19 +17,22 @@ const MOST: f64 = 1.5;
 const NOISE: f64 = 0.2;
 
 /// How safe bytes were when their sync returned.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Class {
     /// The device's counters say that they arrived.
     Durable,
     /// The mount makes syncs do nothing; this share arrived at the device all the same.
     Volatile(Option<f64>),
     /// No sync was asked for.
+    #[strum(serialize = "page cache")]
     Cached,
     /// The filesystem has no device.
     Memory,
     /// Why the counters do not prove that they arrived.
     Unproven(String),
     /// They were synced, and did not arrive: this share did.
+    #[strum(serialize = "not durable")]
     Lost(f64),
 }
 
@@ -96,14 +99,7 @@ impl Class {
 
     /// The word used in tables and files.
     pub fn word(&self) -> &'static str {
-        match self {
-            Class::Durable => "durable",
-            Class::Volatile(_) => "volatile",
-            Class::Cached => "page cache",
-            Class::Memory => "memory",
-            Class::Unproven(_) => "unproven",
-            Class::Lost(_) => "not durable",
-        }
+        self.into()
     }
 
     /// What makes numbers of this class wrong as those of a disk, with the mechanism; nothing if they are right, or do not
