@@ -111,6 +111,12 @@ impl<'a> View<'a> {
         self.run.facts(cell, name).flatten().next_back()
     }
 
+    /// The comparison of two cells in a metric.
+    pub fn finding(&self, cell: usize, against: usize, name: &str) -> Option<&Finding> {
+        let asked = (cell, against, self.metric_index(cell, name)?);
+        self.findings.iter().find(|one| (one.cell, one.against, one.metric) == asked)
+    }
+
     /// What a cell costs, in the metric that prices are judged by.
     pub fn price(&self, cell: usize) -> Option<&Price> {
         let first = self.prices.partition_point(|price| price.cell < cell);

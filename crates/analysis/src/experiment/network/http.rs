@@ -256,13 +256,9 @@ static KEYS: [SettingKey; 4] = [PATH, OF_CLIENTS, OF_RATE, TIME];
 
 /// The setting of a short load from two connections, which shows how many a program can answer.
 pub fn of_a_trial(setting: &Setting) -> Setting {
-    const TRIAL: [(&str, &str); 4] =
-        [("clients", "2/2"), ("rate", AUTO), ("time", OF_A_PROGRAM_QUICK), ("warm", "1s")];
-    let own = setting.0.iter().filter(|(key, _)| *key != "warm").copied();
-    let chosen = |key| TRIAL.iter().find(|(own, _)| *own == key).map(|(_, value)| *value);
-    let mut pairs: Vec<_> = own.map(|(key, value)| (key, chosen(key).unwrap_or(value))).collect();
-    pairs.push(TRIAL[3]);
-    Setting(pairs)
+    let short = setting.with("clients", "2/2").with("rate", AUTO).with("time", OF_A_PROGRAM_QUICK);
+    let without_warm = short.0.into_iter().filter(|(key, _)| *key != "warm");
+    Setting(without_warm.chain([("warm", "1s")]).collect())
 }
 
 /// Clients and the rate of the open loop for a program that answers so many requests a second from two connections: if it

@@ -3,6 +3,8 @@
 
 use super::START;
 use crate::experiment::Setting;
+use crate::experiment::command::tables::{heads, named};
+use crate::group::in_groups;
 use crate::stats::{self, Line, Rng};
 use crate::text::estimated;
 use crate::units::Unit;
@@ -22,18 +24,14 @@ struct Family<'a> {
 }
 
 fn families<'a>(view: &View<'a>) -> Vec<Family<'a>> {
-    let mut all: Vec<Family<'_>> = Vec::new();
-    for cell in view.originals_of(START.name) {
-        let (spec, setting) = (&view.plan().entry(cell).spec, &view.cell(cell).setting);
-        let (name, member) = (spec.without("publish").to_string(), (spec.published(), cell));
-        match all.iter_mut().find(|one| one.name == name && one.setting == setting) {
-            Some(known) => known.members.push(member),
-            None => all.push(Family { name, setting, members: vec![member] }),
-        }
-    }
-    all.iter_mut().for_each(|one| one.members.sort_unstable());
-    all.retain(|one| one.members.first().map(|first| first.0) != one.members.last().map(|last| last.0));
-    all
+    let spec = |cell: usize| &view.plan().entry(cell).spec;
+    let kind = |cell: &usize| (spec(*cell).without("publish").to_string(), &view.cell(*cell).setting);
+    let family = |((name, setting), cells): ((String, &'a Setting), Vec<usize>)| {
+        let mut members: Vec<_> = cells.into_iter().map(|cell| (spec(cell).published(), cell)).collect();
+        members.sort_unstable();
+        (members.first()?.0 != members.last()?.0).then_some(Family { name, setting, members })
+    };
+    in_groups(view.originals_of(START.name), kind).into_iter().filter_map(family).collect()
 }
 
 /// The line through the launches of all members, round by round.
@@ -60,14 +58,8 @@ pub fn tables(view: &View<'_>) -> Vec<ExperimentTable> {
     let families = families(view);
     let Some(first) = families.first() else { return Vec::new() };
     let shows_settings = families.iter().any(|one| one.setting != first.setting);
-    let head = || {
-        let setting = shows_settings.then(|| Column::of_texts("setting"));
-        std::iter::once(Column::of_texts("subject")).chain(setting)
-    };
-    let named = |label: &str, family: &Family<'_>| {
-        let setting = shows_settings.then(|| Item::Text(family.setting.to_string()));
-        std::iter::once(Item::Text(label.to_owned())).chain(setting)
-    };
+    let head = || heads(shows_settings).into_iter();
+    let named = |label: &str, family: &Family<'_>| named(label, shows_settings.then_some(family.setting));
     let mut rng = Rng::for_stream(view.plan().seed, STREAM);
     let (mut points, mut lines, mut summary) = (Vec::new(), Vec::new(), Vec::new());
     for family in &families {

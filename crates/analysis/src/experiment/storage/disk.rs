@@ -6,7 +6,7 @@
 //! that are called a disk's.
 
 use super::class::Class;
-use super::{AROUND, is_size, of_a_gigabyte};
+use super::{AROUND, is_size, of_a_gigabyte, share};
 use crate::experiment::question::{Event, Experiment, Metric, Scope, each, quotient};
 use crate::experiment::setting::{Controlled, Setting, SettingKey, fits};
 use crate::experiment::variation::{Variation, Varied};
@@ -74,10 +74,6 @@ const fn small(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric
 
 const fn rate(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
     Metric::by(name, derive).of(Unit::BytesPerSecond, Margin::fixed(0.0, 0.05)).with(Better::More).context()
-}
-
-const fn share(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
-    Metric::by(name, derive).of(Unit::Share, Margin::fixed(0.01, 0.0)).with(Better::Neither).context()
 }
 
 fn inverse(seconds: Option<f64>) -> Option<f64> {

@@ -6,16 +6,15 @@
 //! first change of a file copies it.
 
 use super::class::Class;
-use super::{AROUND, is_size};
+use super::{AROUND, is_size, share};
 use crate::experiment::question::{Event, Experiment, Metric, Scope, quotient};
 use crate::experiment::setting::{Setting, SettingKey, fits};
 use crate::experiment::variation::{Variation, Varied};
 use crate::names::{Counter, names};
-use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::subject::spec::parse_size;
-use crate::units::{Better, Nanos, Unit};
+use crate::units::{Nanos, Unit};
 use names::{
     APPEND, BYTES, CHMOD, CHOWN, COPIED_BYTES, DELETE, DEVICE_BYTES, MODIFY, MODIFY_1, MODIFY_4, MODIFY_25,
     MODIFY_MANY, MODIFY_SMALL, NEW, OPEN, OPEN_AGAIN, OTHERS_BYTES, READ, READ_AGAIN, RENAME, TRUNCATE,
@@ -73,10 +72,6 @@ const CALL: Margin = Margin::fixed(1e-6, 0.05);
 
 const fn timed(counter: Counter, margin: Margin) -> Metric {
     Metric::nanos(counter.text(), counter).of(Unit::Seconds, margin)
-}
-
-const fn share(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
-    Metric::by(name, derive).of(Unit::Share, Margin::fixed(0.01, 0.0)).with(Better::Neither).context()
 }
 
 static METRICS: [Metric; 21] = [
@@ -188,6 +183,7 @@ pub static LAYERS: Experiment = Experiment {
 mod tests {
     use super::*;
     use crate::experiment::settings_of;
+    use crate::outcome::Sample;
 
     fn setting(layers: &'static str, at: &'static str) -> Setting {
         Setting(vec![("layers", layers), ("at", at), ("size", SIZE)])

@@ -32,7 +32,7 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
 }
 
 fn causes(view: &View<'_>) -> ExperimentTable {
-    let found = cause::causes(view, NAME);
+    let found = cause::causes(view);
     let beside = view.beside_baseline(NAME).into_iter();
     let waits: Vec<String> =
         beside.filter_map(|(cell, against)| reason::sentence(view, [cell, against], WORK, "")).collect();
@@ -56,8 +56,8 @@ fn causes(view: &View<'_>) -> ExperimentTable {
     let notes = notes.chain(store_bypass(view, &found)).collect();
 
     let one_window = distinct(view.cells_of(NAME).map(|cell| &view.cell(cell).setting)).len() <= 1;
-    let row = |cause: &Cause| {
-        let finding = &view.findings[cause.finding];
+    let row = |cause: &Cause<'_>| {
+        let finding = cause.finding;
         let call = view.metric(finding.cell, finding.metric).name;
         let setting = &view.cell(finding.cell).setting;
         let call = if one_window { call.to_owned() } else { format!("{call}, {setting}") };
@@ -115,10 +115,10 @@ fn rate(view: &View<'_>, finding: &Finding) -> Option<f64> {
 /// A sentence about the calls without a row: that none is slower if all were decided, otherwise how many were
 /// not.
 fn not_listed(view: &View<'_>) -> Option<String> {
-    let asked = cause::asked(view, NAME);
-    let kinds = asked.iter().map(|&index| view.findings[index].kind());
+    let asked = cause::asked(view);
+    let kinds = asked.iter().map(|finding| finding.kind());
     let mut open = BTreeMap::<&str, usize>::new();
-    for kind in kinds.clone().filter(|kind| !is_decided(*kind)) {
+    for kind in kinds.clone().filter(|kind| *kind != Kind::Same && !kind.is_difference()) {
         *open.entry(kind.word()).or_default() += 1;
     }
     let slower = kinds.filter(|kind| kind.is_worse()).count();
@@ -138,20 +138,16 @@ fn not_listed(view: &View<'_>) -> Option<String> {
     }
 }
 
-fn is_decided(kind: Kind) -> bool {
-    kind == Kind::Same || kind.is_difference()
-}
-
 /// How many calls are slower in each subject, and why.
-fn summary(view: &View<'_>, found: &[Cause]) -> Vec<String> {
+fn summary(view: &View<'_>, found: &[Cause<'_>]) -> Vec<String> {
     let plan = &view.run.plan;
-    let subject = |cause: &Cause| plan.cells[view.findings[cause.finding].cell].subject;
+    let subject = |cause: &Cause<'_>| plan.cells[cause.finding.cell].subject;
     let subjects: BTreeSet<_> = found.iter().map(subject).collect();
     let line = |index: usize| {
         let own = found.iter().filter(|cause| subject(cause) == index);
-        let (hidden, above): (Vec<&Cause>, Vec<_>) = own.partition(|cause| is_below_noise(cause));
+        let (hidden, above): (Vec<&Cause<'_>>, Vec<_>) = own.partition(|cause| is_below_noise(cause));
         let mut known = BTreeMap::<String, usize>::new();
-        let (found, unknown): (Vec<&Cause>, Vec<_>) =
+        let (found, unknown): (Vec<&Cause<'_>>, Vec<_>) =
             above.iter().copied().partition(|cause| matches!(cause.found, Found::One(_) | Found::Each(_)));
         found.iter().for_each(|cause| *known.entry(named(cause).0).or_default() += 1);
         let known = known.iter().map(|(cause, count)| format!("{count} because of {cause}"));
@@ -175,7 +171,7 @@ fn summary(view: &View<'_>, found: &[Cause]) -> Vec<String> {
     subjects.into_iter().map(line).collect()
 }
 
-fn is_below_noise(cause: &Cause) -> bool {
+fn is_below_noise(cause: &Cause<'_>) -> bool {
     cause.found == Found::BelowNoise
 }
 
@@ -184,12 +180,12 @@ fn shown(tried: &Tried) -> String {
 }
 
 /// The cause in words, and the share that it removes.
-fn named(cause: &Cause) -> (String, Item) {
+fn named(cause: &Cause<'_>) -> (String, Item) {
     let nothing = |why: &str| Item::Nothing(why.to_owned());
     match &cause.found {
         Found::One(index) => {
             let tried = &cause.tried[*index];
-            (tried.key.clone(), Item::interval(tried.share.map(|share| share.removed), "no share"))
+            (tried.key.clone(), Item::interval(tried.removed, "no share"))
         }
         Found::Each(all) => {
             let keys: Vec<_> = all.iter().map(|&index| cause.tried[index].key.as_str()).collect();
@@ -202,11 +198,11 @@ fn named(cause: &Cause) -> (String, Item) {
 }
 
 /// The other keys that were left out: noteworthy shares, the largest first, or that there were none.
-fn others(cause: &Cause) -> String {
+fn others(cause: &Cause<'_>) -> String {
     let is_named = |index: &usize| matches!(&cause.found, Found::One(one) if one == index);
     let all = (0..cause.tried.len()).filter(|index| !is_named(index)).map(|index| &cause.tried[index]);
-    let (known, unknown): (Vec<_>, Vec<_>) = all.partition(|tried| tried.share.is_some());
-    let value = |tried: &Tried| tried.share.map_or(0.0, |share| share.removed.value);
+    let (known, unknown): (Vec<_>, Vec<_>) = all.partition(|tried| tried.removed.is_some());
+    let value = |tried: &Tried| tried.removed.map_or(0.0, |removed| removed.value);
     let (mut large, small): (Vec<_>, Vec<_>) =
         known.into_iter().partition(|tried| value(tried).abs() >= LISTED);
     large.sort_by(|one, other| value(other).abs().total_cmp(&value(one).abs()));
@@ -230,15 +226,15 @@ fn fact<'a>(view: &View<'a>, cell: usize, name: Fact) -> Option<&'a str> {
 }
 
 /// The filter's mechanism in older kernels, if it is active.
-fn store_bypass(view: &View<'_>, causes: &[Cause]) -> Option<String> {
-    let differs = |cause: &&Cause| {
-        let finding = &view.findings[cause.finding];
+fn store_bypass(view: &View<'_>, causes: &[Cause<'_>]) -> Option<String> {
+    let differs = |cause: &&Cause<'_>| {
         let filter = matches!(cause.found, Found::One(index) if cause.tried[index].key == "seccomp");
-        let [own, bare] = [finding.cell, finding.against].map(|cell| fact(view, cell, STORE_BYPASS));
+        let [own, bare] =
+            [cause.finding.cell, cause.finding.against].map(|cell| fact(view, cell, STORE_BYPASS));
         filter && own.is_some() && bare.is_some() && own != bare
     };
     let cause = causes.iter().find(differs)?;
-    let state = fact(view, view.findings[cause.finding].cell, STORE_BYPASS)?;
+    let state = fact(view, cause.finding.cell, STORE_BYPASS)?;
     Some(format!(
         "with the filter, the kernel treats speculative store bypass as `{state}`, as Linux before 5.16 does for every \
          filtered process; that disappears with seccomp too, not only the filter's instructions"

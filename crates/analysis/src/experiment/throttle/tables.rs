@@ -47,8 +47,6 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
         Column::of_values("throttled time", Unit::Seconds),
         Column::of_values("system time", Unit::Seconds),
     ];
-    let why = cause::told_of(&rows).into_iter();
-    let why = why.map(|one| Answer { question: "why?", text: one.sentence, is_decided: one.is_shown });
     let of_limits = [
         Column::of_values("work", Unit::Share),
         Column::of_values("median", Unit::Seconds),
@@ -75,7 +73,7 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
             ..table(TABLES[0], "what each limit does", &of_limits, rows_of_limits, notes_on_limits)
         },
         ExperimentTable {
-            answers: enough.into_iter().chain(why).collect(),
+            answers: [enough, cause::told_of(&rows)].concat(),
             ..table(TABLES[1], title, &of_quotas, rows.iter().map(items_of).collect(), notes_on_quotas(&rows))
         },
         table(TABLES[2], title_of_work, &of_work, rows_of_work, notes_on_work),
