@@ -8,6 +8,7 @@ use super::cause::{self, Cause, Found, Tried};
 use super::names::{INDIRECT_BRANCH, SECCOMP_FILTERS, STORE_BYPASS, VDSO};
 use crate::distinct;
 use crate::experiment::fixed_work::reason;
+use crate::group::in_groups;
 use crate::launch::names::{SECCOMP, SECCOMP_INSTRUCTIONS};
 use crate::names::Fact;
 use crate::text::listed;
@@ -251,20 +252,15 @@ fn conditions(view: &View<'_>) -> Option<ExperimentTable> {
         (INDIRECT_BRANCH, "indirect branches"),
         (VDSO, "vDSO"),
     ];
-    let plan = &view.run.plan;
-    let mut subjects: Vec<usize> = Vec::new();
-    let mut row = |cell: usize| {
-        let subject = plan.cells[cell].subject;
-        if !plan.is_original(subject) || subjects.contains(&subject) {
-            return None;
-        }
-        subjects.push(subject);
-        let facts = FACTS.map(|(name, _)| fact(view, cell, name));
+    let subject = |cell: &usize| view.cell(*cell).subject;
+    let originals = view.cells_of(NAME).filter(|cell| view.plan().is_original(subject(cell)));
+    let row = |(_, own): (usize, Vec<usize>)| {
+        let facts = FACTS.map(|(name, _)| fact(view, own[0], name));
         let items = facts.map(|fact| Item::text(fact, "not read"));
-        let label = Item::Text(view.label(cell).to_owned());
+        let label = Item::Text(view.label(own[0]).to_owned());
         facts.iter().any(Option::is_some).then(|| [label].into_iter().chain(items).collect())
     };
-    let rows: Vec<_> = view.cells_of(NAME).filter_map(&mut row).collect();
+    let rows: Vec<_> = in_groups(originals, subject).into_iter().filter_map(row).collect();
     let mut columns = vec![Column::of_texts("subject")];
     columns.extend(FACTS.map(|(_, title)| Column::of_texts(title)));
     let title = "what a system call goes through inside each subject".to_owned();
