@@ -31,3 +31,9 @@ pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     }
     distinct
 }
+
+/// Whether a count is left out of a file.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}

@@ -12,23 +12,10 @@ use crate::share;
 use crate::units::{Nanos, Stamp, whole_nanos};
 
 /// The kind of a failure, so that causes can be distinguished without reading messages.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    strum::Display,
-    strum::EnumString,
-    strum::IntoStaticStr,
-)]
+#[derive(Serialize, Deserialize, strum::Display, strum::EnumString, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FailureClass {
     /// This host, engine or runtime cannot do it at all.
     Unsupported,

@@ -6,6 +6,7 @@ use crate::experiment::{QUIET, Setting};
 use crate::record::Recorded;
 use crate::stats::{Alpha, Estimate, Sample};
 use crate::units::Nanos;
+use crate::verdict::Columns;
 
 /// The experiment that enters running containers.
 const ENTRIES: &str = "exec";
@@ -58,10 +59,16 @@ pub fn costs(run: &Recorded, schedule: Schedule) -> Vec<Cost> {
     let subjects = (0..plan.subjects.len()).filter(|one| plan.is_original(*one));
     let cells: Vec<usize> = subjects.filter_map(|one| cell_of(run, one, schedule.prestate())).collect();
     let alpha = Alpha::shared_by(2 * cells.len());
+    let columns = Columns::of(run);
     let cost = |cell: &usize| {
-        let [client, engine] = ["client_cpu", "engine_cpu"].map(|name| values(run, *cell, name));
-        let both: Vec<f64> = client.iter().zip(engine).map(|(client, engine)| client + engine).collect();
-        let [check, engine] = [median(run, &both, alpha)?, median(run, engine, alpha)?];
+        let metrics = plan.metrics(&plan.cells[*cell]);
+        let values = |name| metrics.iter().position(|one| one.name == name).map(|at| columns.get(*cell, at));
+        let (client, engine) = (values("client_cpu")?, values("engine_cpu")?);
+        let both = client.iter().zip(engine).map(|(client, engine)| Some((*client)? + (*engine)?));
+        let median = |values: Vec<Option<f64>>| {
+            Some(Estimate::of_median(&Sample::new(values.iter().flatten())?, alpha))
+        };
+        let [check, engine] = [median(both.collect())?, median(engine.to_vec())?];
         let [share, engine_share] = [check, engine].map(|one| one.map(|cpu| cpu * schedule.rate()));
         let subject = plan.subjects[plan.cells[*cell].subject].label.clone();
         Some(Cost { subject, setting: plan.cells[*cell].setting.clone(), check, engine, share, engine_share })
@@ -76,20 +83,6 @@ fn cell_of(run: &Recorded, subject: usize, prestate: &str) -> Option<usize> {
     let own: Vec<_> = own.collect();
     let wanted = own.iter().find(|(_, cell)| cell.setting.get("prestate") == Some(prestate));
     wanted.or(own.first()).map(|(index, _)| *index)
-}
-
-/// The median over complete rounds.
-fn median(run: &Recorded, values: &[f64], alpha: Alpha) -> Option<Estimate> {
-    let rounds = values.iter().zip(run.contexts.iter().skip(run.plan.warmups));
-    let known = rounds.filter(|(value, context)| context.is_some() && value.is_finite());
-    Some(Estimate::of_median(&Sample::new(known.map(|(value, _)| value))?, alpha))
-}
-
-/// A metric of a cell by rounds; NaN where there is none.
-fn values<'a>(run: &'a Recorded, cell: usize, metric: &str) -> &'a [f64] {
-    let metrics = run.plan.metrics(&run.plan.cells[cell]);
-    let at = metrics.iter().position(|one| one.name == metric);
-    at.map_or(&[], |at| &run.series[cell].values[at])
 }
 
 #[cfg(test)]

@@ -29,8 +29,8 @@ use serde::de::{Deserialize, Deserializer, Error};
 
 pub use facts::MetricFacts;
 pub use question::{
-    Compared, Concern, Event, Experiment, Metric, QUIET, Range, Replicates, Scope, Shown, Weight,
-    chosen_settings, parse_setting, settings_of,
+    Compared, Concern, Event, Experiment, Metric, QUIET, Replicates, Scope, Shown, Weight, chosen_settings,
+    parse_setting, settings_of,
 };
 pub use setting::{Controlled, Setting, SettingKey, settings};
 pub use variation::{Variation, Varied};

@@ -21,15 +21,6 @@ pub enum Weight {
     Context,
 }
 
-/// What values a metric may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Range {
-    /// None below zero.
-    Positive,
-    /// All.
-    Signed,
-}
-
 /// Something measured: its name, unit, meaning and the smallest difference that matters.
 #[derive(Debug)]
 pub struct Metric {
@@ -43,8 +34,8 @@ pub struct Metric {
     pub weight: Weight,
     /// The smallest difference that matters, unless the user sets another.
     pub margin: Margin,
-    /// What its values may be.
-    pub range: Range,
+    /// Whether values below zero make sense.
+    pub is_signed: bool,
     /// What exactly the interval covers, for readers who want to check.
     pub meaning: &'static str,
     /// Its value in base units, if the sample has what it needs.
@@ -71,6 +62,17 @@ pub(super) fn nanos(sample: &Sample, counter: Counter) -> Option<f64> {
     Some(Nanos(sample.counter(counter)?).seconds())
 }
 
+/// A counter for each thing that another one counts, if there is any.
+pub(super) fn quotient(sample: &Sample, counter: Counter, of: Counter) -> Option<f64> {
+    let count = sample.counter(of).filter(|count| *count > 0)?;
+    Some(sample.counter(counter)? as f64 / count as f64)
+}
+
+/// The same for a counter of nanoseconds, in seconds.
+pub(super) fn each(sample: &Sample, counter: Counter, of: Counter) -> Option<f64> {
+    Some(nanos(sample, counter)? / sample.counter(of).filter(|count| *count > 0)? as f64)
+}
+
 /// From libc's start, or from the entry of a probe without libc, until its message is ready; in seconds.
 pub(super) fn probe_work(sample: &Sample) -> Option<f64> {
     sample.seconds(MAIN, READY).or_else(|| sample.seconds(FIRST, READY))
@@ -81,8 +83,8 @@ impl Metric {
     /// starts containers.
     const fn time(name: &'static str, derive: Derive) -> Metric {
         let (weight, margin) = (Weight::Verdict, Margin::fixed(20e-6, 0.03));
-        let (unit, better, range) = (Unit::Seconds, Better::Less, Range::Positive);
-        Metric { name, unit, better, weight, margin, range, meaning: "", derive }
+        let (unit, better) = (Unit::Seconds, Better::Less);
+        Metric { name, unit, better, weight, margin, is_signed: false, meaning: "", derive }
     }
 
     /// The time from one stamp to another.
@@ -145,7 +147,7 @@ impl Metric {
 
     /// The same, of which values below zero make sense.
     pub(super) const fn signed(self) -> Metric {
-        Metric { range: Range::Signed, ..self }
+        Metric { is_signed: true, ..self }
     }
 
     /// The same, with a description of what the interval covers.

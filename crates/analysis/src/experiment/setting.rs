@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use serde::{Serialize, Serializer};
 
 use crate::share;
+use crate::text::in_brackets;
 
 /// The conditions that an experiment chooses for one cell, as `key=value` in a fixed order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -27,7 +28,7 @@ impl Setting {
 
     /// The text that follows a name: ` (key=value)`, or nothing if there are no keys.
     pub fn in_brackets(&self) -> String {
-        if self.0.is_empty() { String::new() } else { format!(" ({self})") }
+        in_brackets(&self.to_string())
     }
 }
 

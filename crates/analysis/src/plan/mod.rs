@@ -38,17 +38,12 @@ pub struct Verdicts {
     pub experiment: ExperimentName,
     /// Verdicts on the questions that are asked first ([`Plan::role`]); none in runs of older versions, where they are among the
     /// others.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub first: usize,
     /// All other verdicts asked for: comparisons, and effects of the factorial, × settings × decisive metrics.
     pub asked: usize,
     /// Controls: twins × settings × decisive metrics.
     pub controls: usize,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_none(count: &usize) -> bool {
-    *count == 0
 }
 
 impl Verdicts {

@@ -8,21 +8,10 @@ use crate::experiment::setting::interned;
 use crate::experiment::{self, ExperimentName, Setting};
 
 /// Why two cells are compared.
-#[derive(
-    Debug,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    strum::IntoStaticStr,
-    strum::VariantNames,
-)]
+#[derive(Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
 #[serde(tag = "relation", rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Relation {
     /// The second is the baseline of the run.
     Baseline,

@@ -16,11 +16,10 @@ use serde::{Deserialize, Serialize};
 pub use spec::{Key, Spec, SpecError, Values};
 
 /// What is between the command and the kernel.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr,
-)]
+#[derive(Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer {
     /// A process on the host.
     Bare,
@@ -43,9 +42,10 @@ impl Layer {
 }
 
 /// What an experiment needs a subject to support, beyond being found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Serialize, Deserialize, strum::IntoStaticStr, strum::VariantArray)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
     /// Launches that end on their own.
     Launch,
@@ -87,26 +87,7 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 18] = [
-        Need::Launch,
-        Need::Lifecycle,
-        Need::Exec,
-        Need::Pieces,
-        Need::Work,
-        Need::Network,
-        Need::Address,
-        Need::Joined,
-        Need::Ports,
-        Need::Ports6,
-        Need::Resolver,
-        Need::Names,
-        Need::Volumes,
-        Need::Images,
-        Need::Nests,
-        Need::NestsByDaemon,
-        Need::NestsByUsers,
-        Need::NestsInUsers,
-    ];
+    pub const ALL: &[Need] = <Need as strum::VariantArray>::VARIANTS;
     /// What everything that makes containers supports.
     pub const CONTAINER: [Need; 5] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Work, Need::Network];
 

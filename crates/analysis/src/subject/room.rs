@@ -1,7 +1,8 @@
 //! What a machine has a fixed number of, and containers use: so many fit, and then something happens.
 
 /// A resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Resource {
     /// Memory of the machine.
     Memory,
@@ -48,20 +49,7 @@ impl Resource {
 
     /// The name under which users ask for it.
     pub fn key(self) -> &'static str {
-        match self {
-            Resource::Memory => "memory",
-            Resource::Tasks => "tasks",
-            Resource::Files => "files",
-            Resource::Inotify => "inotify",
-            Resource::Keys => "keys",
-            Resource::Mounts => "mounts",
-            Resource::Cgroups => "cgroups",
-            Resource::Ports => "ports",
-            Resource::Addresses => "addresses",
-            Resource::Locks => "locks",
-            Resource::Disk => "disk",
-            Resource::Inodes => "inodes",
-        }
+        self.into()
     }
 
     /// The one with this name.
@@ -80,18 +68,12 @@ impl Resource {
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
-            Resource::Memory => "memory",
-            Resource::Tasks => "tasks",
             Resource::Files => "open files",
             Resource::Inotify => "inotify instances",
-            Resource::Keys => "keys",
-            Resource::Mounts => "mounts",
             Resource::Cgroups => "memory cgroups",
             Resource::Ports => "bridge ports",
-            Resource::Addresses => "addresses",
-            Resource::Locks => "locks",
-            Resource::Disk => "disk",
             Resource::Inodes => "files on disk",
+            other => other.key(),
         }
     }
 

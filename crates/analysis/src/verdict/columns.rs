@@ -83,8 +83,7 @@ impl Columns {
             counted.map(|(value, _)| Some(*value).filter(|value| value.is_finite())).collect()
         };
         let by_cell = in_parallel(&run.series, |series| series.values.iter().map(column).collect());
-        let cells: Vec<usize> = (0..run.plan.cells.len()).collect();
-        let tails = in_parallel(&cells, |cell| tails(run, *cell, &complete));
+        let tails = self::by_cell(run, |cell| tails(run, cell, &complete));
         let mut places = 0..;
         let places: Vec<Option<usize>> =
             complete.iter().map(|complete| complete.then(|| places.next()).flatten()).collect();

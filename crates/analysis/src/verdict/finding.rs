@@ -65,7 +65,7 @@ pub struct Finding {
     /// The smallest difference that matters, in the unit of the metric.
     pub matters: Option<f64>,
     /// Rounds in which either side failed: their values could be anything, or longer than all others.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::is_zero")]
     pub failed_rounds: usize,
     /// The conclusion.
     #[serde(flatten)]
@@ -73,11 +73,6 @@ pub struct Finding {
     /// The noise floor of its layers, if a difference was decided that does not exceed it.
     #[serde(rename = "hidden_by_noise_floor")]
     pub noise: Option<f64>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 impl Finding {

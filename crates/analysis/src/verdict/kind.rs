@@ -6,11 +6,10 @@ use serde::Serialize;
 use crate::units::{Better, Unit};
 
 /// A verdict without its subject; changes come first. Files use its word.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::EnumIter, strum::IntoStaticStr,
-)]
+#[derive(Serialize, strum::EnumIter, strum::IntoStaticStr)]
 #[serde(into = "&'static str")]
 #[strum(serialize_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Of a time or a rate: slower.
     Slower,

@@ -5,8 +5,8 @@ use super::finding::{Finding, Verdict};
 use super::noise::Noise;
 use super::view::View;
 use crate::experiment::command::names::PROGRAM_SHA256;
+use crate::experiment::network;
 use crate::experiment::storage::names::DURABILITY;
-use crate::experiment::{Range, network};
 use crate::launch::names::{NETWORK, ROOT_DURABILITY};
 use crate::names::Fact;
 use crate::plan::{Layer, Relation};
@@ -90,7 +90,7 @@ pub(super) fn negative(view: &View<'_>) -> Vec<Suspect> {
     Suspect::each(view, "negative", mechanism, |cell, metric| {
         let values = view.cells[cell].metrics[metric].as_ref()?;
         let known = view.metric(cell, metric);
-        if known.range == Range::Signed {
+        if known.is_signed {
             return None;
         }
         let differences = view.cell(cell).asks().differences;
@@ -108,16 +108,12 @@ pub(super) fn faster_than_bare(view: &View<'_>) -> Vec<Suspect> {
     let suspect = |finding: &Finding| {
         let relation = &view.plan().comparisons[finding.comparison].relation;
         let difference = finding.difference?.value;
-        if *relation != Relation::Baseline || !finding.kind().is_better() || !view.is_bare(finding.against) {
-            return None;
-        }
-        if is_of_memory(view, finding.cell) {
-            return None;
-        }
         let hides = |noise: &Noise| {
             noise.is_beside(view.plan(), finding, &[Layer::Bare]) && noise.floor.hides(difference)
         };
-        if view.noise.iter().any(hides) {
+        let is_faster = finding.kind().is_better() && !view.noise.iter().any(hides);
+        let is_of_bare = *relation == Relation::Baseline && view.is_bare(finding.against);
+        if !is_of_bare || !is_faster || is_of_memory(view, finding.cell) {
             return None;
         }
         let less = finding.about.unit.format_signed(difference);

@@ -143,6 +143,21 @@ impl Item {
     pub fn value(value: Option<f64>, why: &str) -> Item {
         value.map_or_else(|| Item::Nothing(why.to_owned()), Item::Value)
     }
+
+    /// The value with its interval, or why there is none.
+    pub fn interval(found: Option<Estimate>, why: &str) -> Item {
+        found.map_or_else(|| Item::Nothing(why.to_owned()), Item::Interval)
+    }
+
+    /// The words, or why there are none.
+    pub fn text<T: Into<String>>(words: Option<T>, why: &str) -> Item {
+        words.map_or_else(|| Item::Nothing(why.to_owned()), |words| Item::Text(words.into()))
+    }
+}
+
+/// The notes of a table.
+pub fn notes<const N: usize>(sentences: [&str; N]) -> Vec<String> {
+    sentences.map(str::to_owned).to_vec()
 }
 
 fn nothing<S: Serializer>(why: &str, to: S) -> Result<S::Ok, S::Error> {

@@ -4,8 +4,10 @@ use super::columns::{by_cell, summary};
 use super::price::JUDGED;
 use super::{CellSummary, Columns, Finding, Noise, Price, finding, noise, price, sibling};
 use crate::experiment::Metric;
+use crate::names::Fact;
 use crate::plan::{Cell, Comparison, Layer, Plan};
 use crate::record::Recorded;
+use crate::stats::Estimate;
 
 /// What a rule can look at.
 pub struct View<'a> {
@@ -61,17 +63,22 @@ impl<'a> View<'a> {
         cells.filter(move |(_, cell)| cell.experiment == experiment).map(|(index, _)| index)
     }
 
+    /// The same without those of twins.
+    pub fn originals_of(&self, experiment: &'static str) -> impl Iterator<Item = usize> + use<'a> {
+        let plan = self.plan();
+        self.cells_of(experiment).filter(|cell| plan.entry(*cell).twin_of.is_none())
+    }
+
     /// The cells of subjects other than the baseline, without twins, each with the baseline's cell in the
     /// same setting.
     pub fn beside_baseline(&self, experiment: &'static str) -> Vec<(usize, usize)> {
         let plan = self.plan();
         let baseline = plan.baseline_of(experiment);
         let beside = |cell: usize| {
-            let subject = plan.cells[cell].subject;
-            let is_other = subject != baseline && plan.subjects[subject].twin_of.is_none();
+            let is_other = plan.cells[cell].subject != baseline;
             is_other.then(|| Some((cell, sibling(plan, cell, baseline)?)))?
         };
-        self.cells_of(experiment).filter_map(beside).collect()
+        self.originals_of(experiment).filter_map(beside).collect()
     }
 
     /// Whether a cell is a process on the host.
@@ -86,7 +93,28 @@ impl<'a> View<'a> {
 
     /// The median of a metric in a cell.
     pub fn median(&self, cell: usize, metric: usize) -> Option<f64> {
-        Some(self.cells[cell].metrics[metric].as_ref()?.median.value)
+        Some(self.estimate(cell, metric)?.value)
+    }
+
+    /// The same with its interval.
+    pub fn estimate(&self, cell: usize, metric: usize) -> Option<Estimate> {
+        Some(self.cells[cell].metrics[metric].as_ref()?.median)
+    }
+
+    /// The same of the metric with this name.
+    pub fn estimate_of(&self, cell: usize, name: &str) -> Option<Estimate> {
+        self.estimate(cell, self.metric_index(cell, name)?)
+    }
+
+    /// What was found inside a cell, in the last round in which it was.
+    pub fn fact(&self, cell: usize, name: Fact) -> Option<&'a str> {
+        self.run.facts(cell, name).flatten().next_back()
+    }
+
+    /// The comparison of two cells in a metric.
+    pub fn finding(&self, cell: usize, against: usize, name: &str) -> Option<&Finding> {
+        let asked = (cell, against, self.metric_index(cell, name)?);
+        self.findings.iter().find(|one| (one.cell, one.against, one.metric) == asked)
     }
 
     /// What a cell costs, in the metric that prices are judged by.

@@ -8,6 +8,7 @@ use super::columns::{by_cell, resolution};
 use super::{CellSummary, Columns, Spikes};
 use crate::distinct;
 use crate::experiment::command::SHARED_CGROUP;
+use crate::launch::names::ROOT_DURABILITY;
 use crate::plan::{Layer, Plan};
 use crate::record::{Cause, Order, Recorded};
 use crate::stats;
@@ -175,12 +176,10 @@ fn of_failures(run: &Recorded, cells: &[CellSummary]) -> Vec<Warning> {
 }
 
 fn volatile_roots(run: &Recorded) -> Option<Warning> {
-    let is_fact = |(name, fact): &(String, String)| name == "root_durability" && fact == "volatile";
-    let volatile: Vec<bool> = run.treatments.iter().map(|facts| facts.iter().any(is_fact)).collect();
-    let is_volatile = |number: &usize| volatile.get(*number) == Some(&true);
-    let own = run.plan.cells.iter().zip(&run.series);
-    let own = own.filter(|(_, series)| series.treatments.iter().flatten().any(is_volatile));
-    let labels = distinct(own.map(|(cell, _)| clean(&run.plan.subjects[cell.subject].label)));
+    let is_volatile =
+        |cell: &usize| run.facts(*cell, ROOT_DURABILITY).flatten().any(|fact| fact == "volatile");
+    let cells = (0..run.plan.cells.len()).filter(is_volatile);
+    let labels = distinct(cells.map(|cell| clean(&run.plan.entry(cell).label)));
     let all = labels.join(", ");
     let seen = format!("no fsync reaches the disk in the root of {all}, which is mounted volatile");
     let remedy = "starts are not affected; do not compare writes there with writes to a disk";

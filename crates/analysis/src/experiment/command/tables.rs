@@ -4,6 +4,7 @@
 
 use super::super::setting::Setting;
 use super::{NAME, OUTPUTS};
+use crate::group::in_groups;
 use crate::stats::{self, Estimate, Rng};
 use crate::units::Unit;
 use crate::verdict::table::{Answer, Column, ExperimentTable, Item};
@@ -46,22 +47,32 @@ pub(in crate::experiment) struct Split<'a> {
     pub parts: &'a [(&'static str, &'static str)],
 }
 
+/// The columns that name a row; the setting only if rows differ in it.
+pub(in crate::experiment) fn heads(shows_settings: bool) -> Vec<Column> {
+    let setting = shows_settings.then(|| Column::of_texts("setting"));
+    [Column::of_texts("subject")].into_iter().chain(setting).collect()
+}
+
+/// Their items.
+pub(in crate::experiment) fn named(
+    label: &str,
+    setting: Option<&Setting>,
+) -> impl Iterator<Item = Item> + use<> {
+    let label = Item::Text(label.to_owned());
+    [label].into_iter().chain(setting.map(|setting| Item::Text(setting.to_string())))
+}
+
 fn metric(view: &View<'_>, cell: usize, name: &str) -> usize {
     view.metric_index(cell, name).expect("the experiment has this metric")
 }
 
-/// The comparison of a subject with the baseline in a metric: its interval is the one that the verdict rests on.
-fn found<'a>(view: &'a View<'_>, (cell, against): (usize, usize), name: &str) -> Option<&'a Finding> {
-    let metric = metric(view, cell, name);
-    view.findings.iter().find(|one| (one.cell, one.against, one.metric) == (cell, against, metric))
-}
+/// Why a difference has no numbers.
+const LACKING: &str = "no round has both values";
 
 /// The median of the paired differences of a metric between two cells that the plan does not compare.
 fn difference(view: &View<'_>, (cell, against): (usize, usize), name: &str) -> Item {
-    match view.columns.pairs(against, cell, metric(view, cell, name)) {
-        Some(pairs) => Item::Interval(pairs.difference(view.plan().level(1))),
-        None => Item::Nothing("no round has both values".into()),
-    }
+    let pairs = view.columns.pairs(against, cell, metric(view, cell, name));
+    Item::interval(pairs.map(|pairs| pairs.difference(view.plan().level(1))), LACKING)
 }
 
 /// A difference with its interval, for a sentence.
@@ -107,18 +118,15 @@ pub(in crate::experiment) fn split(view: &View<'_>, about: &Split<'_>) -> Option
     let (first, _) = *cells.first()?;
     let shows_settings = cells.iter().any(|(cell, _)| setting_of(*cell) != setting_of(first));
     let baseline = view.baseline(about.experiment);
-    let mut columns = vec![Column::of_texts("subject")];
-    columns.extend(shows_settings.then(|| Column::of_texts("setting")));
+    let mut columns = heads(shows_settings);
     columns.extend(about.parts.iter().map(|(title, _)| Column::of_values(title, Unit::Seconds)));
     let row = |&(cell, against): &(usize, usize)| {
-        let setting = shows_settings.then(|| Item::Text(setting_of(cell).to_string()));
-        let part = |name| found(view, (cell, against), name)?.difference.map(Item::Interval);
-        let nothing = || Item::Nothing("no round has both values".into());
-        let parts = about.parts.iter().map(|(_, name)| part(name).unwrap_or_else(nothing));
-        [Item::Text(view.label(cell).to_owned())].into_iter().chain(setting).chain(parts).collect()
+        let part = |name| view.finding(cell, against, name)?.difference;
+        let parts = about.parts.iter().map(|(_, name)| Item::interval(part(name), LACKING));
+        named(view.label(cell), shows_settings.then(|| setting_of(cell))).chain(parts).collect()
     };
     let sentence = |&(cell, against): &(usize, usize)| {
-        let part = |part: usize| found(view, (cell, against), about.parts[part].1);
+        let part = |part: usize| view.finding(cell, against, about.parts[part].1);
         let [whole, start, rest] = [part(0)?, part(1)?, part(2)?];
         let (all, start, rest) = (whole.difference?, start.difference?, rest.difference?);
         let label = view.label(cell);
@@ -153,44 +161,37 @@ pub(in crate::experiment) fn split(view: &View<'_>, about: &Split<'_>) -> Option
 }
 
 /// Two values of a key of settings that are otherwise the same: what choosing one of them costs.
-pub(in crate::experiment) struct Choice<'a> {
-    pub experiment: &'static str,
+struct Choice {
+    experiment: &'static str,
     /// The key, the value in question, and the value to compare it with.
-    pub key: (&'static str, &'static str, &'static str),
+    key: (&'static str, &'static str, &'static str),
     /// The metric that is compared, in seconds.
-    pub metric: &'static str,
+    metric: &'static str,
     /// The table's name in files, its title, and the title of the column with the differences.
-    pub table: (&'static str, &'static str, &'a str),
+    table: (&'static str, &'static str, &'static str),
     /// A metric in bytes that is shown too, for the value in question.
-    pub beside: Option<&'static str>,
+    beside: Option<&'static str>,
     /// The two values in words, if there is a sentence about each subject: "with a cold cache".
-    pub words: Option<(&'static str, &'static str)>,
+    words: Option<(&'static str, &'static str)>,
 }
 
 /// What a value of a key costs, for each subject and setting in which both values were measured.
-pub(in crate::experiment) fn choice(view: &View<'_>, about: &Choice<'_>) -> Option<ExperimentTable> {
+fn choice(view: &View<'_>, about: &Choice) -> Option<ExperimentTable> {
     let plan = &view.run.plan;
     let (key, asked, plain) = about.key;
     let other = |cell: usize| {
-        let own = &plan.cells[cell];
-        let beside = |(name, value): &(_, _)| (*name, if *name == key { plain } else { *value });
-        let setting = Setting(own.setting.0.iter().map(beside).collect());
+        let own = view.cell(cell);
+        let setting = own.setting.with(key, plain);
         (own.setting.get(key) == Some(asked))
             .then(|| Some((cell, plan.cell_of(about.experiment, &setting, own.subject)?)))?
     };
-    let is_plain = |(cell, _): &(usize, usize)| plan.entry(*cell).twin_of.is_none();
-    let cells: Vec<_> = view.cells_of(about.experiment).filter_map(other).filter(is_plain).collect();
-    let setting_of = |cell: usize| &plan.cells[cell].setting;
+    let cells: Vec<_> = view.originals_of(about.experiment).filter_map(other).collect();
+    let setting_of = |cell: usize| &view.cell(cell).setting;
     let shows_settings = cells.iter().any(|(cell, _)| setting_of(*cell) != setting_of(cells[0].0));
     let row = |&(cell, against): &(usize, usize)| {
-        let setting = shows_settings.then(|| Item::Text(setting_of(cell).to_string()));
-        let beside = about.beside.map(|name| {
-            let values = view.columns.sample(cell, metric(view, cell, name));
-            let values = values.map(|all| Item::Interval(Estimate::of_median(&all, plan.level(1))));
-            values.unwrap_or(Item::Nothing("not counted".into()))
-        });
-        let named = [Item::Text(view.label(cell).to_owned())].into_iter().chain(setting).chain(beside);
-        named.chain([difference(view, (cell, against), about.metric)]).collect()
+        let beside = about.beside.map(|name| Item::interval(view.estimate_of(cell, name), "not counted"));
+        let named = named(view.label(cell), shows_settings.then(|| setting_of(cell)));
+        named.chain(beside).chain([difference(view, (cell, against), about.metric)]).collect()
     };
     let sentence = |&(cell, against): &(usize, usize)| {
         let Item::Interval(more) = difference(view, (cell, against), about.metric) else { return None };
@@ -200,8 +201,7 @@ pub(in crate::experiment) fn choice(view: &View<'_>, about: &Choice<'_>) -> Opti
         Some(format!("{} (`{}`)", compared(&label, plain, more), about.metric))
     };
     let (name, title, column) = about.table;
-    let mut columns = vec![Column::of_texts("subject")];
-    columns.extend(shows_settings.then(|| Column::of_texts("setting")));
+    let mut columns = heads(shows_settings);
     columns.extend(about.beside.map(|name| Column::of_values(name, Unit::Bytes)));
     columns.push(Column::of_values(column, Unit::Seconds));
     (!cells.is_empty()).then(|| ExperimentTable {
@@ -217,7 +217,7 @@ pub(in crate::experiment) fn choice(view: &View<'_>, about: &Choice<'_>) -> Opti
 }
 
 /// The cost of letting the output through, if it was also discarded in the same run.
-const WAY_OUT: Choice<'static> = Choice {
+const WAY_OUT: Choice = Choice {
     experiment: NAME,
     key: ("output", OUTPUTS[0], OUTPUTS[1]),
     metric: "returned",
@@ -276,27 +276,18 @@ fn line(view: &View<'_>) -> Option<ExperimentTable> {
     let plan = &view.run.plan;
     let cells = view.beside_baseline(NAME);
     let kind = |cell: usize| (plan.cells[cell].subject, beside_the_command(&plan.cells[cell].setting));
-    let kinds = crate::distinct(cells.iter().map(|(cell, _)| kind(*cell)));
-    let shows_settings = kinds.iter().any(|(_, setting)| *setting != kinds[0].1);
+    let kinds = in_groups(cells, |(cell, _)| kind(*cell));
+    let shows_settings = kinds.iter().any(|((_, setting), _)| *setting != kinds[0].0.1);
     let mut rng = Rng::for_stream(plan.seed, STREAM);
     let mut rows = Vec::new();
-    for (subject, setting) in kinds {
-        let own = cells.iter().copied().filter(|(cell, _)| kind(*cell) == (subject, setting.clone()));
-        let own: Vec<_> = own.collect();
-        if own.len() < 2 {
-            continue;
-        }
-        let Some(found) = stats::line(&points(view, &own), &mut rng, plan.level(1)) else {
-            continue;
-        };
-        let named = [Item::Text(plan.subjects[subject].label.clone())].into_iter();
-        let named = named.chain(shows_settings.then(|| Item::Text(setting.to_string())));
+    for ((subject, setting), own) in kinds.iter().filter(|(_, own)| own.len() > 1) {
+        let Some(found) = stats::line(&points(view, own), &mut rng, plan.level(1)) else { continue };
+        let named = named(&plan.subjects[*subject].label, shows_settings.then_some(setting));
         rows.push(named.chain([found.fixed, found.proportional].map(Item::Interval)).collect());
     }
     let baseline = view.baseline(NAME);
     let title = format!("extra time of each compared with `{baseline}`: fixed, and growing with the command");
-    let mut columns = vec![Column::of_texts("subject")];
-    columns.extend(shows_settings.then(|| Column::of_texts("setting")));
+    let mut columns = heads(shows_settings);
     columns.push(Column::of_values("fixed", Unit::Seconds));
     columns.push(Column::of_values("proportional", Unit::Share));
     (!rows.is_empty()).then(|| ExperimentTable {

@@ -37,12 +37,8 @@ pub(crate) fn sentence(
     work: &str,
     suffix: &str,
 ) -> Option<String> {
-    let metric = |name: &str| view.metric_index(cell, &format!("{name}{suffix}"));
-    let finding = |name: &str| {
-        let asked = (cell, against, metric(name)?);
-        view.findings.iter().find(|one| (one.cell, one.against, one.metric) == asked)
-    };
-    let median = |cell, name: &str| view.median(cell, metric(name)?);
+    let finding = |name: &str| view.finding(cell, against, &format!("{name}{suffix}"));
+    let median = |cell, name: &str| Some(view.estimate_of(cell, &format!("{name}{suffix}"))?.value);
     let throttled = median(cell, "throttled_time").unwrap_or(0.0);
     let periods = median(cell, "throttled_periods").unwrap_or(0.0).round() as usize;
     let limit =

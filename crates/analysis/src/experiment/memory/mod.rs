@@ -133,9 +133,7 @@ fn mean(sample: &Sample, series: Series) -> Option<f64> {
 
 /// By how much the first container adds more than a later one.
 fn first(sample: &Sample) -> Option<f64> {
-    let is_first = |count: &&i64| **count == 1;
-    let one =
-        sample.series(CONTAINERS)?.iter().position(|count| is_first(&count)).filter(|step| *step > 0)?;
+    let one = sample.series(CONTAINERS)?.iter().position(|count| *count == 1).filter(|step| *step > 0)?;
     Some(at(sample, &ALL, one)? - at(sample, &ALL, one - 1)? - slope(sample, &ALL)?)
 }
 

@@ -9,9 +9,9 @@
 //! what programs do inside.
 
 use super::command::line;
-use super::question::{Compared, Event, Experiment, Metric, Scope};
+use super::question::{Compared, Event, Experiment, Metric, Scope, quotient};
 use super::setting::{SettingKey, fits};
-use crate::names::{Counter, names};
+use crate::names::names;
 use crate::outcome::Sample;
 use crate::stats::{self, Margin};
 use crate::subject::Need;
@@ -54,11 +54,6 @@ pub const STORED: u64 = 16 << 20;
 /// The share of what was written inside that the device wrote meanwhile.
 fn reached(sample: &Sample) -> Option<f64> {
     Some(sample.counter(REACHED)? as f64 / STORED as f64)
-}
-
-fn quotient(sample: &Sample, one: Counter, other: Counter) -> Option<f64> {
-    let other = sample.counter(other).filter(|other| *other > 0)?;
-    Some(sample.counter(one)? as f64 / other as f64)
 }
 
 const fn times(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {

@@ -9,7 +9,7 @@
 
 use super::{AROUND, CONTROLS, PATH, REQUIRES, USUAL, inside, is_time, time};
 use crate::experiment::command::{CMD, GIVEN, Wanted};
-use crate::experiment::question::{Event, Experiment, Metric, Scope, nanos};
+use crate::experiment::question::{Event, Experiment, Metric, Scope, each, nanos};
 use crate::experiment::setting::{Setting, SettingKey, fits};
 use crate::experiment::variation::{Variation, Varied};
 use crate::names::{Counter, names};
@@ -153,12 +153,6 @@ fn warm(setting: &Setting) -> Nanos {
     Nanos::from_seconds(parse_duration(setting.get("warm").unwrap_or(WARM)).unwrap_or_default())
 }
 
-/// Seconds of a load for each of its requests.
-fn each(sample: &Sample, took: Counter, requests: Counter) -> Option<f64> {
-    let count = sample.counter(requests).filter(|count| *count > 0)?;
-    Some(nanos(sample, took)? / count as f64)
-}
-
 /// Whether the client was the limit of a closed loop: it used its whole CPU, so the rate is its own. Little's law cannot show that,
 /// since in a closed loop the latencies of a connection fill the time whether client or server is slow.
 pub fn is_client_bound(client_cpu: f64, took: f64) -> bool {
@@ -262,13 +256,9 @@ static KEYS: [SettingKey; 4] = [PATH, OF_CLIENTS, OF_RATE, TIME];
 
 /// The setting of a short load from two connections, which shows how many a program can answer.
 pub fn of_a_trial(setting: &Setting) -> Setting {
-    const TRIAL: [(&str, &str); 4] =
-        [("clients", "2/2"), ("rate", AUTO), ("time", OF_A_PROGRAM_QUICK), ("warm", "1s")];
-    let own = setting.0.iter().filter(|(key, _)| *key != "warm").copied();
-    let chosen = |key| TRIAL.iter().find(|(own, _)| *own == key).map(|(_, value)| *value);
-    let mut pairs: Vec<_> = own.map(|(key, value)| (key, chosen(key).unwrap_or(value))).collect();
-    pairs.push(TRIAL[3]);
-    Setting(pairs)
+    let short = setting.with("clients", "2/2").with("rate", AUTO).with("time", OF_A_PROGRAM_QUICK);
+    let without_warm = short.0.into_iter().filter(|(key, _)| *key != "warm");
+    Setting(without_warm.chain([("warm", "1s")]).collect())
 }
 
 /// Clients and the rate of the open loop for a program that answers so many requests a second from two connections: if it
@@ -300,35 +290,11 @@ pub(in crate::experiment) const SERVES: [SettingKey; 3] = [
         .meaning("the path that the command is asked for, `/` by default; its answers must have status 200"),
 ];
 
-static GUARDED: [SettingKey; 11] = [
-    {
-        let [serve, ..] = SERVES;
-        serve
-    },
-    {
-        let [shell, ..] = GIVEN;
-        shell
-    },
-    {
-        let [_, workdir, ..] = GIVEN;
-        workdir
-    },
-    {
-        let [_, _, env, ..] = GIVEN;
-        env
-    },
-    {
-        let [_, _, _, mount, ..] = GIVEN;
-        mount
-    },
-    {
-        let [_, port, _] = SERVES;
-        port
-    },
-    {
-        let [.., request] = SERVES;
-        request
-    },
+static GUARDED: [SettingKey; 11] = {
+    let [shell, workdir, env, mount, ..] = GIVEN;
+    let [serve, port, request] = SERVES;
+    [
+    serve, shell, workdir, env, mount, port, request,
     SettingKey::of("warm", &[])
         .or(is_time)
         .meaning("how long the command is loaded after its start before anything counts, at least; `8s` by default"),
@@ -341,7 +307,8 @@ static GUARDED: [SettingKey; 11] = [
     SettingKey::of("sync", &["yes"]).meaning("the file must reach the disk before it is read back (fsync)"),
     SettingKey::of("place", &["volume"])
         .meaning("the file is in a directory of the host that is bound into the container, instead of the container's root"),
-];
+    ]
+};
 
 /// The experiment `http`.
 pub static HTTP: Experiment = Experiment {

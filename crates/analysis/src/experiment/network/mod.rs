@@ -7,6 +7,7 @@ pub mod latency;
 pub mod tables;
 pub mod throughput;
 
+use super::question::each;
 use super::setting::{Controlled, Setting, SettingKey, fits};
 use crate::names::{Counter, names};
 use crate::outcome::Sample;
@@ -83,8 +84,7 @@ static CONTROLS: [Controlled; 1] = [Controlled { key: "path", value: "published"
 
 /// CPU time for each exchange, in seconds.
 fn for_each(sample: &Sample, counter: Counter) -> Option<f64> {
-    let exchanges = sample.counter(TRIPS).filter(|count| *count > 0)?;
-    Some(super::question::nanos(sample, counter)? / exchanges as f64)
+    each(sample, counter, TRIPS)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub fn sums(view: &View<'_>) -> Vec<Sum> {
             _ => return None,
         };
         let prestate = view.cell(cell).setting.get("prestate")?;
-        let last = Estimate::of_median(&view.columns.sample(cell, JUDGED)?, view.plan().level(1));
+        let last = view.estimate(cell, JUDGED)?;
         let experiment = view.cell(cell).experiment;
         let (label, whole) = (clean(view.label(cell)), whole(view, cell, prestate));
         Some(Sum { experiment, label, prestate, rungs, last, whole })

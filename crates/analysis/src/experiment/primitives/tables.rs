@@ -52,19 +52,14 @@ impl OnSubject<'_, '_> {
         found.filter(|(_, cell)| self.view.median(*cell, JUDGED).is_some()).collect()
     }
 
-    fn estimate(&self, cell: usize, metric: usize) -> Option<Estimate> {
-        Some(self.view.cells[cell].metrics[metric].as_ref()?.median)
-    }
-
     /// The time of each piece, and of the launch as a whole.
     fn prices(&self) -> Option<ExperimentTable> {
         let wholes = self.wholes();
-        let item = |estimate: Option<Estimate>| estimate.map_or(Item::Nothing("–".into()), Item::Interval);
         let row = |(metric, name): (usize, &str)| {
-            let cells = wholes.iter().map(|(_, cell)| self.estimate(*cell, metric));
+            let cells = wholes.iter().map(|(_, cell)| self.view.estimate(*cell, metric));
             let cells: Vec<Option<Estimate>> = cells.collect();
             let has_any = cells.iter().any(Option::is_some);
-            let items = cells.into_iter().map(item);
+            let items = cells.into_iter().map(|found| Item::interval(found, "–"));
             has_any.then(|| [Item::Text(name.to_owned())].into_iter().chain(items).collect())
         };
         let rows: Vec<Vec<Item>> = pieces().chain([(JUDGED, WHOLE)]).filter_map(row).collect();
@@ -99,9 +94,9 @@ impl OnSubject<'_, '_> {
     /// The most expensive pieces.
     fn dearest(&self, (prestate, cell): (&str, usize)) -> Option<String> {
         let mut all: Vec<(&str, Estimate)> =
-            pieces().filter_map(|(metric, name)| Some((name, self.estimate(cell, metric)?))).collect();
+            pieces().filter_map(|(metric, name)| Some((name, self.view.estimate(cell, metric)?))).collect();
         all.sort_by(|(_, one), (_, other)| other.value.total_cmp(&one.value));
-        let whole = self.estimate(cell, JUDGED)?;
+        let whole = self.view.estimate(cell, JUDGED)?;
         let told = |estimate: &Estimate| estimated(Unit::Seconds, estimate);
         let most = all.iter().take(DEAREST).map(|(name, one)| format!("{name} {}", told(one)));
         Some(format!(
@@ -146,7 +141,7 @@ impl OnSubject<'_, '_> {
             let cells: Vec<usize> = cells.collect::<Option<_>>()?;
             let item = |cell: usize, estimate: Option<Estimate>| {
                 let failed = view.cells[cell].failures.first().map_or("–", |(class, ..)| class.name());
-                estimate.map_or_else(|| Item::Nothing(failed.to_owned()), Item::Interval)
+                Item::interval(estimate, failed)
             };
             let own = cells.iter().map(|cell| item(*cell, self.more(*cell, other.pieces)));
             let all = cells.iter().map(|cell| item(*cell, view.price(*cell).map(|price| price.price)));

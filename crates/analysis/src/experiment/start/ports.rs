@@ -3,11 +3,13 @@
 
 use super::START;
 use crate::experiment::Setting;
-use crate::stats::{self, Estimate, Line, Rng};
-use crate::text::{estimated, in_brackets};
+use crate::experiment::command::tables::{heads, named};
+use crate::group::in_groups;
+use crate::stats::{self, Line, Rng};
+use crate::text::estimated;
 use crate::units::Unit;
 use crate::verdict::View;
-use crate::verdict::table::{Answer, Column, ExperimentTable, Item};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item, notes};
 
 /// The random stream for resampling.
 const STREAM: u64 = 0x706f_7274_7300;
@@ -22,18 +24,14 @@ struct Family<'a> {
 }
 
 fn families<'a>(view: &View<'a>) -> Vec<Family<'a>> {
-    let mut all: Vec<Family<'_>> = Vec::new();
-    for cell in view.cells_of(START.name).filter(|cell| view.plan().entry(*cell).twin_of.is_none()) {
-        let (spec, setting) = (&view.plan().entry(cell).spec, &view.cell(cell).setting);
-        let (name, member) = (spec.without("publish").to_string(), (spec.published(), cell));
-        match all.iter_mut().find(|one| one.name == name && one.setting == setting) {
-            Some(known) => known.members.push(member),
-            None => all.push(Family { name, setting, members: vec![member] }),
-        }
-    }
-    all.iter_mut().for_each(|one| one.members.sort_unstable());
-    all.retain(|one| one.members.first().map(|first| first.0) != one.members.last().map(|last| last.0));
-    all
+    let spec = |cell: usize| &view.plan().entry(cell).spec;
+    let kind = |cell: &usize| (spec(*cell).without("publish").to_string(), &view.cell(*cell).setting);
+    let family = |((name, setting), cells): ((String, &'a Setting), Vec<usize>)| {
+        let mut members: Vec<_> = cells.into_iter().map(|cell| (spec(cell).published(), cell)).collect();
+        members.sort_unstable();
+        (members.first()?.0 != members.last()?.0).then_some(Family { name, setting, members })
+    };
+    in_groups(view.originals_of(START.name), kind).into_iter().filter_map(family).collect()
 }
 
 /// The line through the launches of all members, round by round.
@@ -49,16 +47,10 @@ fn fitted(view: &View<'_>, family: &Family<'_>, rng: &mut Rng) -> Option<Line> {
     stats::line(&points, rng, view.plan().level(1))
 }
 
-/// The median of a metric of a cell, if it has any values.
-fn median(view: &View<'_>, cell: usize, name: &str) -> Option<Estimate> {
-    let sample = view.columns.sample(cell, view.metric_index(cell, name)?)?;
-    Some(Estimate::of_median(&sample, view.plan().level(1)))
-}
-
 /// How many processes forward the ports of a cell; none if processes were not counted.
 fn helpers(view: &View<'_>, cell: usize) -> Option<f64> {
-    let counted = median(view, cell, "port_helpers").map(|count| count.value);
-    counted.or_else(|| median(view, cell, "client_cpu").map(|_| 0.0))
+    let counted = view.estimate_of(cell, "port_helpers").map(|count| count.value);
+    counted.or_else(|| view.estimate_of(cell, "client_cpu").map(|_| 0.0))
 }
 
 /// The times over the number of ports, and the lines through them.
@@ -66,24 +58,17 @@ pub fn tables(view: &View<'_>) -> Vec<ExperimentTable> {
     let families = families(view);
     let Some(first) = families.first() else { return Vec::new() };
     let shows_settings = families.iter().any(|one| one.setting != first.setting);
-    let head = || {
-        let setting = shows_settings.then(|| Column::of_texts("setting"));
-        std::iter::once(Column::of_texts("subject")).chain(setting)
-    };
-    let named = |label: &str, family: &Family<'_>| {
-        let setting = shows_settings.then(|| Item::Text(family.setting.to_string()));
-        std::iter::once(Item::Text(label.to_owned())).chain(setting)
-    };
+    let head = || heads(shows_settings).into_iter();
+    let named = |label: &str, family: &Family<'_>| named(label, shows_settings.then_some(family.setting));
     let mut rng = Rng::for_stream(view.plan().seed, STREAM);
     let (mut points, mut lines, mut summary) = (Vec::new(), Vec::new(), Vec::new());
     for family in &families {
         let line = fitted(view, family, &mut rng);
         for &(ports, cell) in &family.members {
             let on_line = line.map(|line| line.fixed.value + line.proportional.value * f64::from(ports));
-            let returned = median(view, cell, "returned");
             let values = [
                 Item::Value(f64::from(ports)),
-                returned.map_or_else(|| Item::Nothing("no values".into()), Item::Interval),
+                Item::interval(view.estimate_of(cell, "returned"), "no values"),
                 Item::value(on_line, "no line"),
                 Item::value(helpers(view, cell), "not counted"),
             ];
@@ -102,23 +87,21 @@ pub fn tables(view: &View<'_>) -> Vec<ExperimentTable> {
     let title = "time of a start (`returned`) over the number of published ports".into();
     let points = ExperimentTable {
         rows: points,
-        notes: vec![
+        notes: notes([
             "medians with their 95 % intervals; helpers are processes that the engine starts in a launch only to \
-             forward ports; engines whose network or firewall forwards them need none"
-                .into(),
-        ],
+             forward ports; engines whose network or firewall forwards them need none",
+        ]),
         ..ExperimentTable::new(START.name, "published-ports", title, columns)
     };
     let ends = ["without ports", "each port adds"].map(|name| Column::of_values(name, Unit::Seconds));
     let title = "what each published port adds to a start (`returned`)".into();
     let lines = ExperimentTable {
         rows: lines,
-        notes: vec![
+        notes: notes([
             "a least-squares line through all launches of subjects that differ only in `publish`; 95 % intervals by \
-             resampling rounds; two numbers of ports are always on a line, more show whether there is one"
-                .into(),
-        ],
-                answers: Answer::all("what does a port cost?", summary),
+             resampling rounds; two numbers of ports are always on a line, more show whether there is one",
+        ]),
+        answers: Answer::all("what does a port cost?", summary),
         ..ExperimentTable::new(START.name, "cost-of-a-port", title, head().chain(ends).collect())
     };
     vec![points, lines]
@@ -129,8 +112,8 @@ fn sentence(view: &View<'_>, family: &Family<'_>, line: Line, shows_setting: boo
     let (&(fewest, _), &(most, last)) = (family.members.first()?, family.members.last()?);
     let few = if line.proportional.interval.is_none() { ", too few rounds for an interval" } else { "" };
     let adds = estimated(Unit::Seconds, &line.proportional);
-    let of = if shows_setting { in_brackets(&family.setting.to_string()) } else { String::new() };
-    let takes = Unit::Seconds.format(median(view, last, "returned")?.value);
+    let of = if shows_setting { family.setting.in_brackets() } else { String::new() };
+    let takes = Unit::Seconds.format(view.estimate_of(last, "returned")?.value);
     let helpers = helpers(view, last).filter(|count| *count > 0.0);
     let helpers = helpers.map_or(String::new(), |count| format!(" and has {count} helper processes"));
     Some(format!(

@@ -3,6 +3,10 @@
 //!
 //! Deliberately absent: trust in a return value. A sync that does nothing returns 0 as well.
 
+use super::names::{DEVICE, DEVICE_BYTES, DURABILITY, OTHERS_BYTES};
+use crate::experiment::question::quotient;
+use crate::names::{Counter, Fact};
+use crate::outcome::Sample;
 use crate::text::percent;
 
 /// Of the bytes that were synced, at least this share must have arrived at the device.
@@ -13,19 +17,22 @@ const MOST: f64 = 1.5;
 const NOISE: f64 = 0.2;
 
 /// How safe bytes were when their sync returned.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Class {
     /// The device's counters say that they arrived.
     Durable,
     /// The mount makes syncs do nothing; this share arrived at the device all the same.
     Volatile(Option<f64>),
     /// No sync was asked for.
+    #[strum(serialize = "page cache")]
     Cached,
     /// The filesystem has no device.
     Memory,
     /// Why the counters do not prove that they arrived.
     Unproven(String),
     /// They were synced, and did not arrive: this share did.
+    #[strum(serialize = "not durable")]
     Lost(f64),
 }
 
@@ -45,6 +52,24 @@ pub struct Seen<'a> {
 }
 
 impl Class {
+    /// The class of what a sample wrote, as this counter says, with the facts that were read back.
+    pub(super) fn of_sample(
+        sync: &str,
+        sample: &Sample,
+        facts: &[(String, String)],
+        written: Counter,
+    ) -> Class {
+        let fact =
+            |name: Fact| facts.iter().find(|(own, _)| own == name.text()).map(|(_, fact)| fact.as_str());
+        Class::of(&Seen {
+            sync,
+            is_volatile: fact(DURABILITY) == Some("volatile"),
+            device: fact(DEVICE),
+            arrived: quotient(sample, DEVICE_BYTES, written),
+            others: quotient(sample, OTHERS_BYTES, written),
+        })
+    }
+
     /// The class of what was seen.
     pub fn of(seen: &Seen<'_>) -> Class {
         if seen.device == Some("none") {
@@ -74,14 +99,7 @@ impl Class {
 
     /// The word used in tables and files.
     pub fn word(&self) -> &'static str {
-        match self {
-            Class::Durable => "durable",
-            Class::Volatile(_) => "volatile",
-            Class::Cached => "page cache",
-            Class::Memory => "memory",
-            Class::Unproven(_) => "unproven",
-            Class::Lost(_) => "not durable",
-        }
+        self.into()
     }
 
     /// What makes numbers of this class wrong as those of a disk, with the mechanism; nothing if they are right, or do not

@@ -5,12 +5,12 @@
 //! The device's own counters say whether the bytes arrived (`class`). Deliberately absent: numbers of a page cache
 //! that are called a disk's.
 
-use super::class::{Class, Seen};
-use super::{AROUND, is_size, of_a_gigabyte};
-use crate::experiment::question::{Event, Experiment, Metric, Scope, nanos};
+use super::class::Class;
+use super::{AROUND, is_size, of_a_gigabyte, share};
+use crate::experiment::question::{Event, Experiment, Metric, Scope, each, quotient};
 use crate::experiment::setting::{Controlled, Setting, SettingKey, fits};
 use crate::experiment::variation::{Variation, Varied};
-use crate::names::{Counter, Fact, names};
+use crate::names::names;
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
@@ -76,21 +76,6 @@ const fn rate(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric 
     Metric::by(name, derive).of(Unit::BytesPerSecond, Margin::fixed(0.0, 0.05)).with(Better::More).context()
 }
 
-const fn share(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
-    Metric::by(name, derive).of(Unit::Share, Margin::fixed(0.01, 0.0)).with(Better::Neither).context()
-}
-
-/// A counter of bytes as a share of those that were written.
-fn of_written(sample: &Sample, counter: Counter) -> Option<f64> {
-    let written = sample.counter(WRITE_BYTES).filter(|bytes| *bytes > 0)?;
-    Some(sample.counter(counter)? as f64 / written as f64)
-}
-
-/// The mean time of each of these.
-fn each(sample: &Sample, took: Counter, count: Counter) -> Option<f64> {
-    Some(nanos(sample, took)? / sample.counter(count).filter(|count| *count > 0)? as f64)
-}
-
 fn inverse(seconds: Option<f64>) -> Option<f64> {
     seconds.filter(|seconds| *seconds > 0.0).map(|seconds| super::GB / seconds)
 }
@@ -129,23 +114,18 @@ static METRICS: [Metric; 16] = [
     gigabyte("write_cpu", |sample| of_a_gigabyte(sample, WRITE_CPU, WRITE_BYTES))
         .context()
         .meaning("CPU time of the writing process for each gigabyte; not that of the kernel's threads or of a filesystem's process"),
-    share("device_share", |sample| of_written(sample, DEVICE_BYTES))
+    share("device_share", |sample| quotient(sample, DEVICE_BYTES, WRITE_BYTES))
         .meaning("bytes that arrived at the device while the files were written, as a share of theirs"),
-    share("others_share", |sample| of_written(sample, OTHERS_BYTES)).meaning(
+    share("others_share", |sample| quotient(sample, OTHERS_BYTES, WRITE_BYTES)).meaning(
         "bytes that others would have written to the device in the same time, if they went on as right before, likewise",
     ),
-    Metric::by("flushes", |sample| {
-        Some(sample.counter(FLUSHES)? as f64 / sample.counter(APPENDED).filter(|count| *count > 0)? as f64)
-    })
-    .of(Unit::Ratio, Margin::fixed(0.1, 0.0))
-    .with(Better::Neither)
-    .context()
-    .meaning("flushes of the device's own cache for each synced append; 0 where the device has none to flush"),
-    share("append_share", |sample| {
-        let written = sample.counter(APPEND_BYTES).filter(|bytes| *bytes > 0)?;
-        Some(sample.counter(APPEND_DEVICE_BYTES)? as f64 / written as f64)
-    })
-    .meaning("bytes that arrived at the device during the synced appends, as a share of theirs"),
+    Metric::by("flushes", |sample| quotient(sample, FLUSHES, APPENDED))
+        .of(Unit::Ratio, Margin::fixed(0.1, 0.0))
+        .with(Better::Neither)
+        .context()
+        .meaning("flushes of the device's own cache for each synced append; 0 where the device has none to flush"),
+    share("append_share", |sample| quotient(sample, APPEND_DEVICE_BYTES, APPEND_BYTES))
+        .meaning("bytes that arrived at the device during the synced appends, as a share of theirs"),
     rate("ceiling", |sample| inverse(of_a_gigabyte(sample, CEILING_TOOK, CEILING_BYTES))).meaning(
         "only for `bare`: what the device takes with 16 writes of 1 MiB on their way at a time, past the page cache",
     ),
@@ -205,15 +185,8 @@ pub fn sync(setting: &Setting) -> &'static str {
 }
 
 /// The class of what a sample wrote, with these facts read back.
-pub fn class(setting: &Setting, sample: &Sample, facts: &[(String, String)]) -> Class {
-    let fact = |name: Fact| facts.iter().find(|(own, _)| own == name.text()).map(|(_, fact)| fact.as_str());
-    Class::of(&Seen {
-        sync: sync(setting),
-        is_volatile: fact(names::DURABILITY) == Some("volatile"),
-        device: fact(names::DEVICE),
-        arrived: of_written(sample, DEVICE_BYTES),
-        others: of_written(sample, OTHERS_BYTES),
-    })
+fn class(setting: &Setting, sample: &Sample, facts: &[(String, String)]) -> Class {
+    Class::of_sample(sync(setting), sample, facts, WRITE_BYTES)
 }
 
 /// Metrics that promise that bytes are on the device.

@@ -5,17 +5,16 @@
 //! Deliberately absent: an intermediate layer without files, and files that two operations share, since the
 //! first change of a file copies it.
 
-use super::class::{Class, Seen};
-use super::{AROUND, is_size};
-use crate::experiment::question::{Event, Experiment, Metric, Scope};
+use super::class::Class;
+use super::{AROUND, is_size, share};
+use crate::experiment::question::{Event, Experiment, Metric, Scope, quotient};
 use crate::experiment::setting::{Setting, SettingKey, fits};
 use crate::experiment::variation::{Variation, Varied};
-use crate::names::{Counter, Fact, names};
-use crate::outcome::Sample;
+use crate::names::{Counter, names};
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::subject::spec::parse_size;
-use crate::units::{Better, Nanos, Unit};
+use crate::units::{Nanos, Unit};
 use names::{
     APPEND, BYTES, CHMOD, CHOWN, COPIED_BYTES, DELETE, DEVICE_BYTES, MODIFY, MODIFY_1, MODIFY_4, MODIFY_25,
     MODIFY_MANY, MODIFY_SMALL, NEW, OPEN, OPEN_AGAIN, OTHERS_BYTES, READ, READ_AGAIN, RENAME, TRUNCATE,
@@ -75,15 +74,6 @@ const fn timed(counter: Counter, margin: Margin) -> Metric {
     Metric::nanos(counter.text(), counter).of(Unit::Seconds, margin)
 }
 
-const fn share(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
-    Metric::by(name, derive).of(Unit::Share, Margin::fixed(0.01, 0.0)).with(Better::Neither).context()
-}
-
-fn part(sample: &Sample, counter: Counter, of: Counter) -> Option<f64> {
-    let whole = sample.counter(of).filter(|bytes| *bytes > 0)?;
-    Some(sample.counter(counter)? as f64 / whole as f64)
-}
-
 static METRICS: [Metric; 21] = [
     timed(MODIFY, LARGE).meaning(
         "the time to change one byte of a file of the size that is not in the page cache: open it for reading and writing, write, \
@@ -121,11 +111,11 @@ static METRICS: [Metric; 21] = [
     timed(MODIFY_1, LARGE).context().meaning("as `modify`, of a file of 1 % of the size"),
     timed(MODIFY_4, LARGE).context().meaning("as `modify`, of a file of 4 % of the size"),
     timed(MODIFY_25, LARGE).context().meaning("as `modify`, of a file of 25 % of the size"),
-    share("copied", |sample| part(sample, COPIED_BYTES, BYTES))
+    share("copied", |sample| quotient(sample, COPIED_BYTES, BYTES))
         .meaning("bytes that arrived at the device during `modify`, as a share of the file's"),
-    share("device_share", |sample| part(sample, DEVICE_BYTES, BYTES))
+    share("device_share", |sample| quotient(sample, DEVICE_BYTES, BYTES))
         .meaning("bytes that arrived at the device during `new`, as a share of the file's"),
-    share("others_share", |sample| part(sample, OTHERS_BYTES, BYTES)).meaning(
+    share("others_share", |sample| quotient(sample, OTHERS_BYTES, BYTES)).meaning(
         "bytes that others would have written to the device in the time of `new`, if they went on as right before, likewise",
     ),
 ];
@@ -161,18 +151,6 @@ pub fn size(setting: &Setting) -> u64 {
     setting.get("size").and_then(parse_size).unwrap_or(1)
 }
 
-/// The class of what a sample wrote, with these facts read back.
-fn class(sample: &Sample, facts: &[(String, String)]) -> Class {
-    let fact = |name: Fact| facts.iter().find(|(own, _)| own == name.text()).map(|(_, fact)| fact.as_str());
-    Class::of(&Seen {
-        sync: "synced",
-        is_volatile: fact(names::DURABILITY) == Some("volatile"),
-        device: fact(names::DEVICE),
-        arrived: part(sample, DEVICE_BYTES, BYTES),
-        others: part(sample, OTHERS_BYTES, BYTES),
-    })
-}
-
 /// Metrics that promise that bytes are on the device.
 pub const DURABLE: [&str; 6] = ["modify", "modify_many", "modify_small", "new", "append", "truncate"];
 
@@ -195,7 +173,9 @@ pub static LAYERS: Experiment = Experiment {
     reference: |setting| (at(setting) != BIND).then(|| setting.with("layers", NO_LAYERS).with("at", BIND)),
     // Files of about three sizes are copied or written, and of two are read.
     cost: |setting, launch| AROUND + Nanos(2 * launch.0 + 4 * size(setting) as i64),
-    class: |_, sample, facts, metric| DURABLE.contains(&metric).then(|| class(sample, facts).word()),
+    class: |_, sample, facts, metric| {
+        DURABLE.contains(&metric).then(|| Class::of_sample("synced", sample, facts, BYTES).word())
+    },
     ..Experiment::of(NAME, "what do opening and changing files of an image cost?", Need::Network, &METRICS)
 };
 
@@ -203,6 +183,7 @@ pub static LAYERS: Experiment = Experiment {
 mod tests {
     use super::*;
     use crate::experiment::settings_of;
+    use crate::outcome::Sample;
 
     fn setting(layers: &'static str, at: &'static str) -> Setting {
         Setting(vec![("layers", layers), ("at", at), ("size", SIZE)])

@@ -7,11 +7,13 @@ pub mod layers;
 pub mod owners;
 pub mod suspects;
 
+use super::question::{Metric, each};
 use super::setting::fits;
 use crate::names::{Counter, names};
 use crate::outcome::Sample;
+use crate::stats::Margin;
 use crate::subject::spec::parse_size;
-use crate::units::Nanos;
+use crate::units::{Better, Nanos, Unit};
 
 names! {
     Counter { DEVICE_BYTES = "device_bytes", OTHERS_BYTES = "others_bytes", }
@@ -32,8 +34,12 @@ fn is_size(value: &str) -> Result<(), String> {
 /// The fewest and the most bytes that a sample writes at once.
 const BOUNDS: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 30;
 
+/// A share that only describes.
+const fn share(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
+    Metric::by(name, derive).of(Unit::Share, Margin::fixed(0.01, 0.0)).with(Better::Neither).context()
+}
+
 /// Seconds of a gigabyte: this counter of nanoseconds for the bytes in that one.
 fn of_a_gigabyte(sample: &Sample, took: Counter, bytes: Counter) -> Option<f64> {
-    let moved = sample.counter(bytes).filter(|bytes| *bytes > 0)?;
-    Some(super::question::nanos(sample, took)? / moved as f64 * GB)
+    Some(each(sample, took, bytes)? * GB)
 }

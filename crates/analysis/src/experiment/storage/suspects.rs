@@ -18,8 +18,9 @@ pub(super) fn fact<'a>(view: &View<'a>, cell: usize, name: Fact) -> Option<&'a s
     view.run.facts(cell, name).flatten().next_back()
 }
 
-fn median(view: &View<'_>, cell: usize, metric: &str) -> Option<f64> {
-    view.median(cell, view.metric_index(cell, metric)?)
+/// The median of a metric in a cell.
+pub(super) fn median(view: &View<'_>, cell: usize, metric: &str) -> Option<f64> {
+    Some(view.estimate_of(cell, metric)?.value)
 }
 
 /// The class of what a cell wrote, by the medians of its rounds.

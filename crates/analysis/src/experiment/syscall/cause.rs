@@ -12,9 +12,9 @@
 //!
 //! Deliberately absent: the choice of keys to try, which experiments and users make, and all wording.
 
-use super::CALLS;
+use super::{CALLS, NAME};
 use crate::plan::{Plan, Relation};
-use crate::stats::{self, Share};
+use crate::stats::{self, Estimate};
 use crate::verdict::View;
 use crate::verdict::finding::{Finding, sibling};
 
@@ -28,17 +28,15 @@ pub struct Tried {
     pub key: String,
     /// Its value there.
     pub value: String,
-    /// The other subject's cell.
-    pub cell: usize,
     /// The share of the difference that disappears; none if no round has all three values and a difference.
-    pub share: Option<Share>,
+    pub removed: Option<Estimate>,
 }
 
 /// Why one cell is slower than the baseline in one metric.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Cause {
-    /// Index into the findings.
-    pub finding: usize,
+#[derive(Debug)]
+pub struct Cause<'v> {
+    /// What is slower.
+    pub finding: &'v Finding,
     /// Everything that was left out, in plan order.
     pub tried: Vec<Tried>,
     /// The conclusion.
@@ -60,41 +58,34 @@ pub enum Found {
     BelowNoise,
 }
 
-/// Where all calls of the subjects that were asked for are compared with the baseline: indices into the
-/// findings.
-pub fn asked(view: &View<'_>, experiment: &str) -> Vec<usize> {
+/// Where all calls of the subjects that were asked for are compared with the baseline.
+pub fn asked<'v>(view: &'v View<'_>) -> Vec<&'v Finding> {
     let plan = &view.run.plan;
-    let is_asked = |finding: &Finding| {
+    let is_asked = |finding: &&Finding| {
         let (own, other) = (&plan.cells[finding.cell], &plan.cells[finding.against]);
-        own.experiment == experiment
+        own.experiment == NAME
             && finding.metric < CALLS.len()
-            && plan.baseline_of(experiment) == other.subject
+            && plan.baseline_of(NAME) == other.subject
             && plan.is_original(own.subject)
     };
-    (0..view.findings.len()).filter(|&index| is_asked(&view.findings[index])).collect()
+    view.findings.iter().filter(is_asked).collect()
 }
 
-/// The causes of everything in an experiment that is slower than the baseline.
-pub fn causes(view: &View<'_>, experiment: &str) -> Vec<Cause> {
+/// The causes of everything that is slower than the baseline.
+pub fn causes<'v>(view: &'v View<'_>) -> Vec<Cause<'v>> {
     let plan = &view.run.plan;
-    let alpha = plan.level(1);
-    let with_finding = |index: usize| (index, &view.findings[index]);
-    let slower = asked(view, experiment).into_iter().map(with_finding);
-    let slower = slower.filter(|(_, finding)| finding.kind().is_worse());
-    let cause = |(finding, found): (usize, &Finding)| {
-        let column = |cell| view.columns.get(cell, found.metric);
-        let tried = others(plan, found.cell).into_iter().map(|(key, value, cell)| {
-            let share = stats::share(column(found.against), column(found.cell), column(cell), alpha);
-            Tried { key, value, cell, share }
+    let cause = |finding: &'v Finding| {
+        let column = |cell| view.columns.get(cell, finding.metric);
+        let tried = others(plan, finding.cell).into_iter().map(|(key, value, cell)| {
+            let [bare, own, without] = [finding.against, finding.cell, cell].map(column);
+            let share = stats::share(bare, own, without, plan.level(1));
+            Tried { key, value, removed: share.map(|share| share.removed) }
         });
         let tried: Vec<_> = tried.collect();
-        let found = match found.noise {
-            Some(_) => Found::BelowNoise,
-            None => judge(&tried),
-        };
+        let found = if finding.noise.is_some() { Found::BelowNoise } else { judge(&tried) };
         Cause { finding, found, tried }
     };
-    slower.map(cause).collect()
+    asked(view).into_iter().filter(|finding| finding.kind().is_worse()).map(cause).collect()
 }
 
 /// The cells that differ from this one in one key, which this one leaves at its default: key, value, cell.
@@ -117,8 +108,7 @@ pub(in crate::experiment) fn others(plan: &Plan, cell: usize) -> Vec<(String, St
 
 fn judge(tried: &[Tried]) -> Found {
     let takes_it_away = |one: &Tried| {
-        let interval = one.share.and_then(|share| share.removed.interval);
-        interval.is_some_and(|interval| interval.low >= LEAST)
+        one.removed.and_then(|removed| removed.interval).is_some_and(|interval| interval.low >= LEAST)
     };
     let those: Vec<usize> = (0..tried.len()).filter(|&index| takes_it_away(&tried[index])).collect();
     match those[..] {

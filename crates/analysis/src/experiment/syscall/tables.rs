@@ -2,9 +2,13 @@
 //! about filters and speculation inside each subject. This module only words what `cause` computed and what
 //! was read inside.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::cause::{self, Cause, Found, Tried};
 use super::names::{INDIRECT_BRANCH, SECCOMP_FILTERS, STORE_BYPASS, VDSO};
+use crate::distinct;
 use crate::experiment::fixed_work::reason;
+use crate::group::in_groups;
 use crate::launch::names::{SECCOMP, SECCOMP_INSTRUCTIONS};
 use crate::names::Fact;
 use crate::text::listed;
@@ -12,7 +16,7 @@ use crate::units::{Unit, counted};
 use crate::verdict::View;
 use crate::verdict::finding::Finding;
 use crate::verdict::kind::Kind;
-use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen, notes};
 
 const NAME: &str = super::NAME;
 /// The fixed work, in words.
@@ -29,50 +33,40 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
 }
 
 fn causes(view: &View<'_>) -> ExperimentTable {
-    let found = cause::causes(view, NAME);
-    let mut notes = Vec::new();
-    if !found.is_empty() {
-        notes.push(
+    let found = cause::causes(view);
+    let beside = view.beside_baseline(NAME).into_iter();
+    let waits: Vec<String> =
+        beside.filter_map(|(cell, against)| reason::sentence(view, [cell, against], WORK, "")).collect();
+    let notes = [
+        (
+            !found.is_empty(),
             "a key is named if leaving it out removes at least 80 % of the difference, with its whole 95 % interval; two \
-             keys if each alone does"
-                .to_owned(),
-        );
-    }
-    if found.iter().any(is_below_noise) {
-        notes.push(
-            "no cause is named for a difference below the noise floor, which is the difference between twins"
-                .to_owned(),
-        );
-    }
-    let waits: Vec<String> = view
-        .beside_baseline(NAME)
-        .into_iter()
-        .filter_map(|(cell, against)| reason::sentence(view, [cell, against], WORK, ""))
-        .collect();
-    if !waits.is_empty() {
-        notes.push(
-        "a call's figure is its time when nothing disturbs it, which no CPU limit changes; `elapsed`, of many calls in a \
-         row, is what a user waits for, with limits and others on the CPU"
-            .to_owned(),
-    );
-    }
-    notes.extend(store_bypass(view, &found));
+             keys if each alone does",
+        ),
+        (
+            found.iter().any(is_below_noise),
+            "no cause is named for a difference below the noise floor, which is the difference between twins",
+        ),
+        (
+            !waits.is_empty(),
+            "a call's figure is its time when nothing disturbs it, which no CPU limit changes; `elapsed`, of many calls in a \
+         row, is what a user waits for, with limits and others on the CPU",
+        ),
+    ];
+    let notes = notes.into_iter().filter(|(applies, _)| *applies).map(|(_, note)| note.to_owned());
+    let notes = notes.chain(store_bypass(view, &found)).collect();
 
-    let plan = &view.run.plan;
-    let windows = plan.cells.iter().filter(|cell| cell.experiment == NAME).map(|cell| &cell.setting);
-    let one_window = windows.clone().all(|setting| Some(setting) == windows.clone().next());
-    let row = |cause: &Cause| {
-        let finding = &view.findings[cause.finding];
-        let cell = &plan.cells[finding.cell];
-        let label = &plan.subjects[cell.subject].label;
-        let call = plan.metrics(cell)[finding.metric].name;
-        let call = if one_window { call.to_owned() } else { format!("{call}, {}", cell.setting) };
-
+    let one_window = distinct(view.cells_of(NAME).map(|cell| &view.cell(cell).setting)).len() <= 1;
+    let row = |cause: &Cause<'_>| {
+        let finding = cause.finding;
+        let call = view.metric(finding.cell, finding.metric).name;
+        let setting = &view.cell(finding.cell).setting;
+        let call = if one_window { call.to_owned() } else { format!("{call}, {setting}") };
         let (named, share) = named(cause);
         vec![
-            Item::Text(label.clone()),
+            Item::Text(view.label(finding.cell).to_owned()),
             Item::Text(call),
-            finding.difference.map_or_else(|| Item::Nothing("no numbers".into()), Item::Interval),
+            Item::interval(finding.difference, "no numbers"),
             Item::value(of_baseline(view, finding), "no numbers"),
             Item::value(rate(view, finding), "no numbers"),
             Item::Text(named),
@@ -122,10 +116,10 @@ fn rate(view: &View<'_>, finding: &Finding) -> Option<f64> {
 /// A sentence about the calls without a row: that none is slower if all were decided, otherwise how many were
 /// not.
 fn not_listed(view: &View<'_>) -> Option<String> {
-    let asked = cause::asked(view, NAME);
-    let kinds = asked.iter().map(|&index| view.findings[index].kind());
-    let mut open = std::collections::BTreeMap::<&str, usize>::new();
-    for kind in kinds.clone().filter(|kind| !is_decided(*kind)) {
+    let asked = cause::asked(view);
+    let kinds = asked.iter().map(|finding| finding.kind());
+    let mut open = BTreeMap::<&str, usize>::new();
+    for kind in kinds.clone().filter(|kind| *kind != Kind::Same && !kind.is_difference()) {
         *open.entry(kind.word()).or_default() += 1;
     }
     let slower = kinds.filter(|kind| kind.is_worse()).count();
@@ -145,20 +139,16 @@ fn not_listed(view: &View<'_>) -> Option<String> {
     }
 }
 
-fn is_decided(kind: Kind) -> bool {
-    kind == Kind::Same || kind.is_difference()
-}
-
 /// How many calls are slower in each subject, and why.
-fn summary(view: &View<'_>, found: &[Cause]) -> Vec<String> {
+fn summary(view: &View<'_>, found: &[Cause<'_>]) -> Vec<String> {
     let plan = &view.run.plan;
-    let subject = |cause: &Cause| plan.cells[view.findings[cause.finding].cell].subject;
-    let subjects: std::collections::BTreeSet<_> = found.iter().map(subject).collect();
+    let subject = |cause: &Cause<'_>| plan.cells[cause.finding.cell].subject;
+    let subjects: BTreeSet<_> = found.iter().map(subject).collect();
     let line = |index: usize| {
         let own = found.iter().filter(|cause| subject(cause) == index);
-        let (hidden, above): (Vec<&Cause>, Vec<_>) = own.partition(|cause| is_below_noise(cause));
-        let mut known = std::collections::BTreeMap::<String, usize>::new();
-        let (found, unknown): (Vec<&Cause>, Vec<_>) =
+        let (hidden, above): (Vec<&Cause<'_>>, Vec<_>) = own.partition(|cause| is_below_noise(cause));
+        let mut known = BTreeMap::<String, usize>::new();
+        let (found, unknown): (Vec<&Cause<'_>>, Vec<_>) =
             above.iter().copied().partition(|cause| matches!(cause.found, Found::One(_) | Found::Each(_)));
         found.iter().for_each(|cause| *known.entry(named(cause).0).or_default() += 1);
         let known = known.iter().map(|(cause, count)| format!("{count} because of {cause}"));
@@ -186,7 +176,7 @@ fn summary(view: &View<'_>, found: &[Cause]) -> Vec<String> {
     subjects.into_iter().map(line).collect()
 }
 
-fn is_below_noise(cause: &Cause) -> bool {
+fn is_below_noise(cause: &Cause<'_>) -> bool {
     cause.found == Found::BelowNoise
 }
 
@@ -195,14 +185,12 @@ fn shown(tried: &Tried) -> String {
 }
 
 /// The cause in words, and the share that it removes.
-fn named(cause: &Cause) -> (String, Item) {
+fn named(cause: &Cause<'_>) -> (String, Item) {
     let nothing = |why: &str| Item::Nothing(why.to_owned());
     match &cause.found {
         Found::One(index) => {
             let tried = &cause.tried[*index];
-            let share =
-                tried.share.map_or_else(|| nothing("no share"), |share| Item::Interval(share.removed));
-            (tried.key.clone(), share)
+            (tried.key.clone(), Item::interval(tried.removed, "no share"))
         }
         Found::Each(all) => {
             let keys: Vec<_> = all.iter().map(|&index| cause.tried[index].key.as_str()).collect();
@@ -215,11 +203,11 @@ fn named(cause: &Cause) -> (String, Item) {
 }
 
 /// The other keys that were left out: noteworthy shares, the largest first, or that there were none.
-fn others(cause: &Cause) -> String {
+fn others(cause: &Cause<'_>) -> String {
     let is_named = |index: &usize| matches!(&cause.found, Found::One(one) if one == index);
     let all = (0..cause.tried.len()).filter(|index| !is_named(index)).map(|index| &cause.tried[index]);
-    let (known, unknown): (Vec<_>, Vec<_>) = all.partition(|tried| tried.share.is_some());
-    let value = |tried: &Tried| tried.share.map_or(0.0, |share| share.removed.value);
+    let (known, unknown): (Vec<_>, Vec<_>) = all.partition(|tried| tried.removed.is_some());
+    let value = |tried: &Tried| tried.removed.map_or(0.0, |removed| removed.value);
     let (mut large, small): (Vec<_>, Vec<_>) =
         known.into_iter().partition(|tried| value(tried).abs() >= LISTED);
     large.sort_by(|one, other| value(other).abs().total_cmp(&value(one).abs()));
@@ -243,15 +231,15 @@ fn fact<'a>(view: &View<'a>, cell: usize, name: Fact) -> Option<&'a str> {
 }
 
 /// The filter's mechanism in older kernels, if it is active.
-fn store_bypass(view: &View<'_>, causes: &[Cause]) -> Option<String> {
-    let differs = |cause: &&Cause| {
-        let finding = &view.findings[cause.finding];
+fn store_bypass(view: &View<'_>, causes: &[Cause<'_>]) -> Option<String> {
+    let differs = |cause: &&Cause<'_>| {
         let filter = matches!(cause.found, Found::One(index) if cause.tried[index].key == "seccomp");
-        let [own, bare] = [finding.cell, finding.against].map(|cell| fact(view, cell, STORE_BYPASS));
+        let [own, bare] =
+            [cause.finding.cell, cause.finding.against].map(|cell| fact(view, cell, STORE_BYPASS));
         filter && own.is_some() && bare.is_some() && own != bare
     };
     let cause = causes.iter().find(differs)?;
-    let state = fact(view, view.findings[cause.finding].cell, STORE_BYPASS)?;
+    let state = fact(view, cause.finding.cell, STORE_BYPASS)?;
     Some(format!(
         "with the filter, the kernel treats speculative store bypass as `{state}`, as Linux before 5.16 does for every \
          filtered process; that disappears with seccomp too, not only the filter's instructions"
@@ -268,34 +256,25 @@ fn conditions(view: &View<'_>) -> Option<ExperimentTable> {
         (INDIRECT_BRANCH, "indirect branches"),
         (VDSO, "vDSO"),
     ];
-    let plan = &view.run.plan;
-    let mut subjects: Vec<usize> = Vec::new();
-    let mut row = |cell: usize| {
-        let subject = plan.cells[cell].subject;
-        if !plan.is_original(subject) || subjects.contains(&subject) {
-            return None;
-        }
-        subjects.push(subject);
-        let facts = FACTS.map(|(name, _)| fact(view, cell, name));
-        let item = |fact: Option<&str>| match fact {
-            Some(fact) => Item::Text(fact.to_owned()),
-            None => Item::Nothing("not read".into()),
-        };
-        let items = [Item::Text(view.label(cell).to_owned())].into_iter().chain(facts.map(item));
-        facts.iter().any(Option::is_some).then(|| items.collect())
+    let subject = |cell: &usize| view.cell(*cell).subject;
+    let originals = view.cells_of(NAME).filter(|cell| view.plan().is_original(subject(cell)));
+    let row = |(_, own): (usize, Vec<usize>)| {
+        let facts = FACTS.map(|(name, _)| fact(view, own[0], name));
+        let items = facts.map(|fact| Item::text(fact, "not read"));
+        let label = Item::Text(view.label(own[0]).to_owned());
+        facts.iter().any(Option::is_some).then(|| [label].into_iter().chain(items).collect())
     };
-    let rows: Vec<_> = view.cells_of(NAME).filter_map(&mut row).collect();
+    let rows: Vec<_> = in_groups(originals, subject).into_iter().filter_map(row).collect();
     let mut columns = vec![Column::of_texts("subject")];
     columns.extend(FACTS.map(|(_, title)| Column::of_texts(title)));
     let title = "what a system call goes through inside each subject".to_owned();
     (!rows.is_empty()).then(|| ExperimentTable {
         rows,
-        notes: vec![
+        notes: notes([
             "store bypass and indirect branches in the words of /proc/self/status; before Linux 5.16, seccomp enabled the \
-             mitigation of speculative store bypass for every process with a filter"
-                .into(),
-            "instructions: of all the process's filters, as far as they can be known from outside".into(),
-        ],
+             mitigation of speculative store bypass for every process with a filter",
+            "instructions: of all the process's filters, as far as they can be known from outside",
+        ]),
         ..ExperimentTable::new(NAME, "conditions", title, columns)
     })
 }

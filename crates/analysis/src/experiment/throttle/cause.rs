@@ -4,33 +4,27 @@
 
 use super::rows::{Row, quota_in_words};
 use super::window::Measured;
+use crate::group::in_groups;
 use crate::stats::quota::{Backlog, Health, Load, TOLERANCE};
 use crate::units::Unit;
+use crate::verdict::table::Answer;
 
 /// How far a latency may be from the model's, as a share of it: the model leaves out wake-ups and ticks.
 const NEAR: f64 = 0.1;
 
-/// A sentence about the cause, and whether the model confirms that it is the quota.
-pub(super) struct Told {
-    pub sentence: String,
-    pub is_shown: bool,
-}
-
-/// One for each subject and load with throttling.
-pub(super) fn told_of(rows: &[Row]) -> Vec<Told> {
-    let mut names: Vec<_> = rows.iter().map(|row| &row.name).collect();
-    names.dedup();
-    let sentence = |name: &[String; 2]| {
-        let own: Vec<_> = rows.iter().filter(|row| row.name == *name).map(|row| &row.measured).collect();
-        let Told { sentence, is_shown } = told_of_cells(&own)?;
-        Some(Told { sentence: format!("`{}`, {}: {sentence}", name[0], name[1]), is_shown })
+/// An answer for each subject and load with throttling, decided if the model confirms that the quota is the cause.
+pub(super) fn told_of(rows: &[Row]) -> Vec<Answer> {
+    let answer = |(name, own): (&[String; 2], Vec<&Row>)| {
+        let own: Vec<_> = own.into_iter().map(|row| &row.measured).collect();
+        let told = told_of_cells(&own)?;
+        Some(Answer { text: format!("`{}`, {}: {}", name[0], name[1], told.text), ..told })
     };
-    names.into_iter().filter_map(sentence).collect()
+    in_groups(rows, |row| &row.name).into_iter().filter_map(answer).collect()
 }
 
 /// For cells that differ only in their quota.
-fn told_of_cells(cells: &[&Measured]) -> Option<Told> {
-    let open = |sentence| Told { sentence, is_shown: false };
+fn told_of_cells(cells: &[&Measured]) -> Option<Answer> {
+    let open = |text| Answer { question: "why?", text, is_decided: false };
     let throttled = |cell: &&&Measured| cell.throttled_share().map(Health::of_share) > Some(Health::Clear);
     let is_below = |cell: &&&Measured| !cell.is_control() && !cell.demand.is_at(cell.quota);
     let worst = best(cells.iter().filter(is_below).filter(throttled))?;
@@ -56,7 +50,7 @@ fn told_of_cells(cells: &[&Measured]) -> Option<Told> {
     );
     let off = [control, worst].into_iter().find_map(|cell| Some((cell, off_the_model(cell)?)));
     Some(match off {
-        None => Told { sentence: format!("{both}: the quota is the cause"), is_shown: true },
+        None => Answer { is_decided: true, ..open(format!("{both}: the quota is the cause")) },
         Some((cell, off)) => {
             let quota = quota_in_words(cell.quota);
             open(format!("{both}; the quota is not confirmed as the cause: with {quota}, {off}"))
@@ -131,8 +125,8 @@ mod tests {
 
     fn of(cells: &[Measured]) -> Option<String> {
         let told = told_of_cells(&cells.iter().collect::<Vec<_>>())?;
-        assert_eq!(told.is_shown, told.sentence.ends_with(": the quota is the cause"));
-        Some(told.sentence)
+        assert_eq!(told.is_decided, told.text.ends_with(": the quota is the cause"));
+        Some(told.text)
     }
 
     fn without_a_quota() -> Measured {

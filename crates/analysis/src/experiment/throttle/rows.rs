@@ -2,6 +2,7 @@
 
 use super::window::Measured;
 use crate::advise::Cpus;
+use crate::distinct;
 use crate::outcome::Sample;
 use crate::record::Recorded;
 use crate::stats::quota::Quota;
@@ -35,14 +36,9 @@ pub fn control<'a>(rows: &'a [Row], row: &Row) -> Option<&'a Measured> {
 /// By subject and load, the largest quota first; without twins.
 pub fn rows(view: &View<'_>) -> Vec<Row> {
     let plan = view.plan();
-    let is_shown = |cell: &usize| plan.entry(*cell).twin_of.is_none();
-    let cells: Vec<usize> = view.cells_of(super::NAME).filter(is_shown).collect();
-    let several = |key: &str| {
-        let mut values: Vec<_> = cells.iter().filter_map(|cell| view.cell(*cell).setting.get(key)).collect();
-        values.sort_unstable();
-        values.dedup();
-        values.len() > 1
-    };
+    let cells: Vec<usize> = view.originals_of(super::NAME).collect();
+    let several =
+        |key: &str| distinct(cells.iter().filter_map(|cell| view.cell(*cell).setting.get(key))).len() > 1;
     let row = |&cell: &usize| {
         let measured = counted(view.run, cell).filter_map(Measured::of).reduce(Measured::together)?;
         let entry = plan.entry(cell);

@@ -12,8 +12,8 @@ use super::{cause, enough};
 use crate::stats::quota::{Backlog, Health, Load};
 use crate::stats::{Alpha, Estimate};
 use crate::units::Unit;
-use crate::verdict::View;
-use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen, notes};
+use crate::verdict::{Finding, View};
 
 /// The names of the tables.
 pub const TABLES: [&str; 4] = ["limits", "quota", "work", "bursts"];
@@ -27,20 +27,19 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let columns = |values: &[(&str, Unit)]| -> Vec<Column> {
-        let values = values.iter().map(|(name, unit)| Column::of_values(name, *unit));
-        ["subject", "load and limit"].map(Column::of_texts).into_iter().chain(values).collect()
+    let table = |name, title: &str, columns: &[Column], rows: Vec<Vec<Item>>, notes: Vec<String>| {
+        let columns = [&["subject", "load and limit"].map(Column::of_texts), columns].concat();
+        ExperimentTable { rows, notes, ..ExperimentTable::new(super::NAME, name, title.to_owned(), columns) }
     };
-    let mut of_quotas = columns(&[
-        ("mean usage", Unit::Share),
-        ("ideal", Unit::Share),
-        ("throttled periods", Unit::Share),
-        ("ideal", Unit::Share),
-        ("waiting in each", Unit::Seconds),
-        ("ideal", Unit::Seconds),
-    ]);
-    of_quotas.push(Column::of_texts("who waits"));
-    let title = "what a CPU quota does to a load, compared with the model".to_owned();
+    let of_quotas = [
+        Column::of_values("mean usage", Unit::Share),
+        Column::of_values("ideal", Unit::Share),
+        Column::of_values("throttled periods", Unit::Share),
+        Column::of_values("ideal", Unit::Share),
+        Column::of_values("waiting in each", Unit::Seconds),
+        Column::of_values("ideal", Unit::Seconds),
+        Column::of_texts("who waits"),
+    ];
     let of_work = [
         Column::of_values("work per second", Unit::PerSecond),
         Column::of_values("of the control", Unit::Share),
@@ -48,9 +47,6 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
         Column::of_values("throttled time", Unit::Seconds),
         Column::of_values("system time", Unit::Seconds),
     ];
-    let title_of_work = "what the quota does to the work done, and what the kernel counted".to_owned();
-    let why = cause::told_of(&rows).into_iter();
-    let why = why.map(|one| Answer { question: "why?", text: one.sentence, is_decided: one.is_shown });
     let of_limits = [
         Column::of_values("work", Unit::Share),
         Column::of_values("median", Unit::Seconds),
@@ -58,52 +54,46 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
         Column::of_texts("who waits"),
         Column::of_texts("than without"),
     ];
-    let limits = "what each limit does".to_owned();
+    let notes_on_limits = notes([
+        "median, longest: of bursts; `!`, `!!`: published alarms go off (10 %, 25 %)",
+        "work: what is done, as a share of what is done without a limit; who waits: the slowest or the typical requests",
+    ]);
+    let notes_on_work = notes([
+        "work: iterations of a loop of one multiplication and one addition. The control is the same load without a \
+         quota, or else with the largest quota above the load",
+    ]);
+    let title = "what a CPU quota does to a load, compared with the model";
+    let title_of_work = "what the quota does to the work done, and what the kernel counted";
+    let rows_of_limits = rows.iter().map(|row| limit_of(view, &rows, row)).collect();
+    let rows_of_work = rows.iter().map(|row| work_of(&rows, row)).collect();
+    let enough = Answer::all("which limit is enough?", enough::told_of(view, &rows));
     let mut tables = vec![
         ExperimentTable {
-            rows: rows.iter().map(|row| limit_of(view, &rows, row)).collect(),
-                        notes: vec![
-                "median, longest: of bursts; `!`, `!!`: published alarms go off (10 %, 25 %)".to_owned(),
-                "work: what is done, as a share of what is done without a limit; who waits: the slowest or the typical requests".to_owned(),
-            ],
             screen: Screen::All,
-            ..ExperimentTable::new(super::NAME, TABLES[0], limits, columns(&[]).into_iter().chain(of_limits).collect())
+            ..table(TABLES[0], "what each limit does", &of_limits, rows_of_limits, notes_on_limits)
         },
         ExperimentTable {
-            rows: rows.iter().map(items_of).collect(),
-            notes: notes(&rows),
-                        answers: Answer::all("which limit is enough?", enough::told_of(view, &rows)).into_iter().chain(why).collect(),
-            ..ExperimentTable::new(super::NAME, TABLES[1], title, of_quotas)
+            answers: [enough, cause::told_of(&rows)].concat(),
+            ..table(TABLES[1], title, &of_quotas, rows.iter().map(items_of).collect(), notes_on_quotas(&rows))
         },
-        ExperimentTable {
-            rows: rows.iter().map(|row| work_of(&rows, row)).collect(),
-            notes: vec![
-                "work: iterations of a loop of one multiplication and one addition. The control is the same load without a \
-                 quota, or else with the largest quota above the load"
-                    .to_owned(),
-            ],
-            ..ExperimentTable::new(super::NAME, TABLES[2], title_of_work, columns(&[]).into_iter().chain(of_work).collect())
-        },
+        table(TABLES[2], title_of_work, &of_work, rows_of_work, notes_on_work),
     ];
     let bursts: Vec<&Row> = rows.iter().filter(|row| row.measured.demand.load != Load::Continuous).collect();
     if !bursts.is_empty() {
-        let mut of_bursts = columns(&[
-            ("median latency", Unit::Seconds),
-            ("ideal median", Unit::Seconds),
-            ("90th percentile", Unit::Seconds),
-            ("longest", Unit::Seconds),
-            ("extra wait per burst", Unit::Seconds),
-            ("ideal", Unit::Seconds),
-            ("left over", Unit::Count),
-            ("longer than without", Unit::Seconds),
-        ]);
-        of_bursts.push(Column::of_texts("verdict"));
-        let title = "what the quota does to the latency of bursts".to_owned();
-        tables.push(ExperimentTable {
-            rows: bursts.iter().map(|row| latencies_of(view, row)).collect(),
-            notes: notes_on_bursts(&bursts),
-            ..ExperimentTable::new(super::NAME, TABLES[3], title, of_bursts)
-        });
+        let of_bursts = [
+            Column::of_values("median latency", Unit::Seconds),
+            Column::of_values("ideal median", Unit::Seconds),
+            Column::of_values("90th percentile", Unit::Seconds),
+            Column::of_values("longest", Unit::Seconds),
+            Column::of_values("extra wait per burst", Unit::Seconds),
+            Column::of_values("ideal", Unit::Seconds),
+            Column::of_values("left over", Unit::Count),
+            Column::of_values("longer than without", Unit::Seconds),
+            Column::of_texts("verdict"),
+        ];
+        let title = "what the quota does to the latency of bursts";
+        let rows_of_bursts = bursts.iter().map(|row| latencies_of(view, row)).collect();
+        tables.push(table(TABLES[3], title, &of_bursts, rows_of_bursts, notes_on_bursts(&bursts)));
     }
     tables
 }
@@ -116,7 +106,6 @@ fn shown(row: &Row) -> [Item; 2] {
 /// A limit in a row: the work, the bursts, who waits, and how it compares with none.
 fn limit_of(view: &View<'_>, rows: &[Row], row: &Row) -> Vec<Item> {
     let measured = &row.measured;
-    let nothing = || Item::Nothing("–".into());
     let share = control(rows, row).and_then(|control| measured.work_share(control));
     let is_bursty = measured.demand.load != Load::Continuous;
     let latency = |share| Item::value(measured.latency(share).filter(|_| is_bursty), "–");
@@ -130,8 +119,8 @@ fn limit_of(view: &View<'_>, rows: &[Row], row: &Row) -> Vec<Item> {
         Item::value(share, "–"),
         latency(0.5),
         latency(1.0),
-        measured.throttled_share().map_or_else(nothing, |_| Item::Text(band_in_words(measured))),
-        compared.map_or_else(nothing, Item::Text),
+        Item::text(measured.throttled_share().map(|_| band_in_words(measured)), "–"),
+        Item::text(compared, "–"),
     ];
     shown(row).into_iter().chain(values).collect()
 }
@@ -159,7 +148,7 @@ fn work_of(rows: &[Row], row: &Row) -> Vec<Item> {
     let values = vec![
         Item::value((measured.turns > 0).then(|| measured.work_rate()), "not counted"),
         Item::value(share, "no control"),
-        counted.map_or_else(|| Item::Nothing("-".into()), Item::Text),
+        Item::text(counted, "-"),
         Item::value(measured.throttling.map(|[.., time]| seconds(time)), "-"),
         Item::Value(seconds(measured.own[1])),
     ];
@@ -167,22 +156,21 @@ fn work_of(rows: &[Row], row: &Row) -> Vec<Item> {
 }
 
 fn latencies_of(view: &View<'_>, row: &Row) -> Vec<Item> {
-    let nothing = || Item::Nothing("-".into());
     let compared = against_none(view, row);
     let measured = &row.measured;
     let median = seconds(&measured.bursts()).map(|all| Estimate::of_median(&all, Alpha::FIVE_PERCENT));
     let at_the_edge = measured.ideal.backlog == Backlog::AtTheEdge || measured.demand.is_at(measured.quota);
     let edge = if at_the_edge { "at the edge" } else { "-" };
     let values = vec![
-        median.map_or_else(nothing, Item::Interval),
+        Item::interval(median, "-"),
         Item::value(measured.ideal_latency(0.5), edge),
         Item::value(measured.tail(), "-"),
         Item::value(measured.latency(1.0), "-"),
         Item::value(measured.growth(), "-"),
         Item::value(measured.ideal_growth(), "-"),
         Item::Value(measured.waiting as f64),
-        compared.and_then(|found| found.difference).map_or_else(nothing, Item::Interval),
-        compared.map_or_else(nothing, |found| Item::Text(found.word().to_owned())),
+        Item::interval(compared.and_then(|found| found.difference), "-"),
+        Item::text(compared.map(Finding::word), "-"),
     ];
     shown(row).into_iter().chain(values).collect()
 }
@@ -204,7 +192,7 @@ pub fn band_in_words(measured: &Measured) -> String {
     format!("{word}{}", ["", " !", " !!"][alarms])
 }
 
-fn notes(rows: &[Row]) -> Vec<String> {
+fn notes_on_quotas(rows: &[Row]) -> Vec<String> {
     let any = |of: fn(&Measured) -> bool| rows.iter().any(|row| of(&row.measured));
     let mut notes = vec![
         format!("ideal: the kernel's rule without the kernel's own work and without other load; {}", windows(rows)),
@@ -260,14 +248,12 @@ fn windows(rows: &[Row]) -> String {
 }
 
 fn notes_on_bursts(rows: &[&Row]) -> Vec<String> {
-    let mut notes = vec![
+    let mut notes = notes([
         "latency: from intended start to end of the finished bursts; for an alternating load, from the real start. \
-         Left over: bursts that were due but not finished at the end"
-            .to_owned(),
+         Left over: bursts that were due but not finished at the end",
         "longer than without: the median of a window, less that of the same subject without a quota, round by round; where \
-         bursts pile up, it grows with the length of the window"
-            .to_owned(),
-    ];
+         bursts pile up, it grows with the length of the window",
+    ]);
     if rows.iter().any(|row| row.measured.ideal_growth().is_some()) {
         notes.push(format!(
             "extra wait per burst: the slope of a line through the latencies of the window, for {FEWEST_FOR_A_SLOPE} \

@@ -31,7 +31,6 @@ pub(super) fn measured_for(seconds: u64, each: u64) -> Measured {
         latencies: vec![ideal.latencies.clone()],
         waiting: ideal.waiting,
         turns: ideal.usage / 2,
-        period_cpu: Vec::new(),
         ideal,
         length,
     }
@@ -90,7 +89,7 @@ fn a_load_that_stops_by_the_clock_is_told_by_the_work_that_it_does() {
     assert_eq!(rows[0].measured.latency(0.5), rows[1].measured.latency(0.5), "its bursts tell nothing");
     let share = rows[1].measured.work_share(control(&rows, &rows[1]).unwrap()).unwrap();
     assert!((share - 0.2).abs() < 0.01, "{share}");
-    let told = &told_of(&rows)[0].sentence;
+    let told = &told_of(&rows)[0].text;
     assert!(told.contains("30 of 30 periods are throttled, 1.2"), "{told}");
     assert!(told.contains(", and 20.0 % of the work with 1 CPU is done, 50.0 M/s of 250 M/s"), "{told}");
     assert!(told.ends_with("the quota is the cause") && !told.contains("burst"), "{told}");

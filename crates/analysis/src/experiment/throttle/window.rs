@@ -37,8 +37,6 @@ pub struct Measured {
     pub waiting: u64,
     /// Iterations of the loop: the work.
     pub turns: u64,
-    /// CPU time in each period, in nanoseconds.
-    pub period_cpu: Vec<u64>,
     /// What the model says about the window that was asked for.
     pub ideal: Ideal,
     /// The length of that window.
@@ -90,7 +88,6 @@ impl Measured {
             latencies: vec![numbers(names::LATENCY)],
             waiting: number(names::BURSTS_WAITING).unwrap_or(0),
             turns: number(names::TURNS).unwrap_or(0),
-            period_cpu: numbers(names::PERIOD_CPU),
             ideal: quota::ideal(quota, demand, length),
             length,
         })
@@ -109,7 +106,6 @@ impl Measured {
             latencies: [self.latencies, other.latencies].concat(),
             waiting: sum((self.waiting, other.waiting)),
             turns: sum((self.turns, other.turns)),
-            period_cpu: [self.period_cpu, other.period_cpu].concat(),
             ..self
         }
     }

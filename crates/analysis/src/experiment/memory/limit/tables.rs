@@ -2,11 +2,10 @@
 
 use super::NAME;
 use super::names::BELOW;
-use crate::stats::Estimate;
 use crate::text::listed;
 use crate::units::Unit;
 use crate::verdict::View;
-use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen};
+use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen, notes};
 
 /// What a runtime wrote into its log is its message there.
 fn fell(told: &str) -> String {
@@ -21,40 +20,32 @@ const ANSWER: [usize; 6] = [0, 1, 2, 3, 4, 6];
 
 /// The table: both limits, what a start takes with each, and what happens with less.
 pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
-    let is_shown = |cell: &usize| view.plan().entry(*cell).twin_of.is_none();
-    let cells: Vec<usize> = view.cells_of(NAME).filter(is_shown).collect();
-    let of = |cell: usize, metric: &str| -> Option<Estimate> {
-        view.cells[cell].metrics[view.metric_index(cell, metric)?].as_ref().map(|one| one.median)
-    };
-    if cells.iter().all(|cell| of(*cell, "smallest").is_none()) {
+    let cells: Vec<usize> = view.originals_of(NAME).collect();
+    if cells.iter().all(|cell| view.estimate_of(*cell, "smallest").is_none()) {
         return Vec::new();
     }
-    let below = |cell: usize| view.run.facts(cell, BELOW).flatten().next_back();
     let row = |cell: &usize| {
-        let interval =
-            |metric| of(*cell, metric).map_or(Item::Nothing("not known".to_owned()), Item::Interval);
-        let value = |metric| Item::value(of(*cell, metric).map(|one| one.value), "not known");
-        let below = below(*cell).map_or(Item::Nothing("not known".to_owned()), |all| Item::Text(fell(all)));
-        let times = ["unlimited", "at_comfortable", "at_smallest"].map(value);
-        [
+        let interval = |metric| Item::interval(view.estimate_of(*cell, metric), "not known");
+        let value = |metric| Item::value(view.estimate_of(*cell, metric).map(|one| one.value), "not known");
+        vec![
             Item::Text(view.label(*cell).to_owned()),
             interval("smallest"),
             interval("comfortable"),
             value("peak"),
+            value("unlimited"),
+            value("at_comfortable"),
+            value("at_smallest"),
+            Item::text(view.fact(*cell, BELOW).map(fell), "not known"),
         ]
-        .into_iter()
-        .chain(times)
-        .chain([below])
-        .collect()
     };
     let told = |cell: &usize| {
-        let smallest = Unit::Bytes.format(of(*cell, "smallest")?.value);
+        let smallest = Unit::Bytes.format(view.estimate_of(*cell, "smallest")?.value);
         Some(format!("{} with {smallest}", view.label(*cell)))
     };
     let told = listed(cells.iter().filter_map(told), "; ");
     // An engine may have a minimum of its own.
     let refused = |cell: &usize| {
-        let words = below(*cell)?.strip_prefix("refused: ")?;
+        let words = view.fact(*cell, BELOW)?.strip_prefix("refused: ")?;
         Some(format!("{}: with less it is refused: {words}", view.label(*cell)))
     };
 
@@ -72,21 +63,17 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
     let title = "with how little memory a container starts".to_owned();
     vec![ExperimentTable {
         rows: cells.iter().map(row).collect(),
-        notes: vec![
+        notes: notes([
             "starts with: the smallest limit with which the probe inside says that it runs, and a program of yours with it, without a process that \
              the kernel killed; left alone with: the smallest that nothing was \
-             ever to be charged above, so that the kernel reclaims nothing"
-                .to_owned(),
-            "peak: the most that is charged without a limit, with pages that each CPU keeps unused, which a limit leaves out; then what a start takes without one, with the second and with the first"
-                .to_owned(),
-        ],
-                                        answers: [
+             ever to be charged above, so that the kernel reclaims nothing",
+            "peak: the most that is charged without a limit, with pages that each CPU keeps unused, which a limit leaves out; then what a start takes without one, with the second and with the first",
+        ]),
+        answers: [
             Answer::decided("how little is enough?", Some(told).filter(|all| !all.is_empty())),
             Answer::decided("why no less?", cells.iter().filter_map(refused)),
         ]
         .concat(),
-
-
         screen: Screen::Part { columns: ANSWER.to_vec(), rows: (0..cells.len()).collect() },
         ..ExperimentTable::new(NAME, "limits", title, columns)
     }]

@@ -2,12 +2,13 @@
 //! size matter, the number of files, new or changed, layer or mount, depth, the number of layers? All of them share
 //! one level.
 
+use std::collections::BTreeSet;
+
 use super::{BIND, FIRST, LAST, NAME, at, count, size};
 use crate::experiment::Setting;
-use crate::stats::{Comparison, Decision, Estimate, Pairs, compare};
-use crate::units::Unit;
-use crate::verdict::View;
-use crate::verdict::kind::Kind;
+use crate::stats::{Comparison, Estimate, Pairs, compare};
+use crate::units::{Better, Unit};
+use crate::verdict::{Kind, Verdict, View};
 
 /// A cell and one of its metrics.
 type Value = (usize, &'static str);
@@ -24,23 +25,8 @@ struct Asked {
 pub(super) struct Question {
     /// In a few words.
     pub short: &'static str,
-    /// The metric whose two values are compared.
-    pub metric: &'static str,
-    /// The topic that it belongs to.
-    pub topic: Topic,
-}
-
-/// What a question is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Topic {
-    /// Which file, and what is done to it.
-    File,
-    /// Layer or mount.
-    Mount,
-    /// Which layer.
-    Depth,
-    /// How many layers.
-    Layers,
+    /// Whether it asks which layer a file is in, or how many layers there are.
+    pub is_of_layers: bool,
 }
 
 /// A question that has been answered.
@@ -57,15 +43,7 @@ pub(super) struct Answer {
 impl Answer {
     /// Its verdict in a word.
     pub fn kind(&self) -> Kind {
-        match self.compared.decision {
-            Decision::Same => Kind::Same,
-            Decision::More | Decision::Less => {
-                let is_more = self.compared.decision == Decision::More;
-                Kind::of_difference(is_more, Unit::Seconds, crate::units::Better::Less)
-            }
-            Decision::Undecided { .. } => Kind::Undecided,
-            Decision::TooFew { .. } => Kind::TooFew,
-        }
+        Verdict::from(self.compared.decision).kind(Unit::Seconds, Better::Less)
     }
 }
 
@@ -78,21 +56,18 @@ pub(super) struct Cells<'a> {
 impl<'a> Cells<'a> {
     /// Those of a subject.
     pub fn of(view: &'a View<'a>, subject: usize) -> Cells<'a> {
-        let plan = view.plan();
         let mut own: Vec<usize> =
-            view.cells_of(NAME).filter(|cell| plan.cells[*cell].subject == subject).collect();
-        let setting = |cell: usize| -> &Setting { &plan.cells[cell].setting };
-        let first = own.first().map(|cell| size(setting(*cell)));
-        own.retain(|cell| Some(size(setting(*cell))) == first);
+            view.cells_of(NAME).filter(|cell| view.cell(*cell).subject == subject).collect();
+        let size_of = |cell: &usize| size(&view.cell(*cell).setting);
+        let first = own.first().map(size_of);
+        own.retain(|cell| Some(size_of(cell)) == first);
         Cells { view, own }
     }
 
     /// The numbers of layers, the smallest first.
     pub fn layers(&self) -> Vec<usize> {
-        let mut all: Vec<_> = self.own.iter().filter_map(|cell| count(self.setting(*cell))).collect();
-        all.sort_unstable();
-        all.dedup();
-        all
+        let all: BTreeSet<usize> = self.own.iter().filter_map(|cell| count(self.setting(*cell))).collect();
+        all.into_iter().collect()
     }
 
     /// The cell in this layer of an image with so many, or in a mount.
@@ -113,36 +88,24 @@ impl<'a> Cells<'a> {
         let mount = self.find(None, BIND);
         let (first, last) = (self.find(Some(many), FIRST), self.find(Some(many), LAST));
         let mut all = Vec::new();
-        let mut ask = |(topic, short), value: (Option<usize>, _), against: (Option<usize>, _)| {
+        let mut ask = |short, is_of_layers, value: (Option<usize>, _), against: (Option<usize>, _)| {
             if let ((Some(cell), metric), (Some(other), than)) = (value, against) {
-                let question = Question { short, metric, topic };
+                let question = Question { short, is_of_layers };
                 all.push(Asked { question, value: (cell, metric), against: (other, than) });
             }
         };
-        ask((Topic::File, "change: a large file, not a small one"), (in_few, "modify"), (in_few, "modify_1"));
-        ask((Topic::File, "change: ten files, not one"), (in_few, "modify_many"), (in_few, "modify"));
-        ask((Topic::File, "change: an image's file, not a new one"), (in_few, "modify"), (in_few, "new"));
-        for (short, metric) in [
-            ("write: to the root, not to a mount", "new"),
-            ("change: in the root, not in a mount", "modify"),
-            ("read: from the root, not from a mount", "read"),
-        ] {
-            ask((Topic::Mount, short), (in_few, metric), (mount, metric));
-        }
-        for (short, metric) in [
-            ("open: of the first layer, not the last", "open"),
-            ("read: of the first layer, not the last", "read"),
-            ("change: of the first layer, not the last", "modify"),
-        ] {
-            ask((Topic::Depth, short), (first, metric), (last, metric));
-        }
+        ask("change: a large file, not a small one", false, (in_few, "modify"), (in_few, "modify_1"));
+        ask("change: ten files, not one", false, (in_few, "modify_many"), (in_few, "modify"));
+        ask("change: an image's file, not a new one", false, (in_few, "modify"), (in_few, "new"));
+        ask("write: to the root, not to a mount", false, (in_few, "new"), (mount, "new"));
+        ask("change: in the root, not in a mount", false, (in_few, "modify"), (mount, "modify"));
+        ask("read: from the root, not from a mount", false, (in_few, "read"), (mount, "read"));
+        ask("open: of the first layer, not the last", true, (first, "open"), (last, "open"));
+        ask("read: of the first layer, not the last", true, (first, "read"), (last, "read"));
+        ask("change: of the first layer, not the last", true, (first, "modify"), (last, "modify"));
         if few < many {
-            for (short, metric) in [
-                ("open: of many layers, not of few", "open"),
-                ("change: of many layers, not of few", "modify"),
-            ] {
-                ask((Topic::Layers, short), (first, metric), (in_few, metric));
-            }
+            ask("open: of many layers, not of few", true, (first, "open"), (in_few, "open"));
+            ask("change: of many layers, not of few", true, (first, "modify"), (in_few, "modify"));
         }
         all
     }

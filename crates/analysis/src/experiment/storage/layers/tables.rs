@@ -1,19 +1,20 @@
 //! Three tables: the answers to what people ask about layers; what a copy costs by the size of a file; and the time
 //! of each operation in each place.
 
-use super::answers::{self, Answer, Cells, Question, Topic, each_layer_adds};
+use super::answers::{self, Answer, Cells, Question, each_layer_adds};
 use super::names::{FILESYSTEM, METACOPY, MOUNT};
 use super::{BIND, FIRST, LINE, MANY, NAME, at, count, size};
+use crate::distinct;
 use crate::experiment::storage::GB;
 use crate::experiment::storage::class::Class;
-use crate::experiment::storage::suspects::{class_of, fact};
+use crate::experiment::storage::suspects::{class_of, median};
 use crate::names::Fact;
 use crate::stats::{self, Line, Rng};
 use crate::text::{estimated, listed};
 use crate::units::Unit;
 use crate::verdict::View;
 use crate::verdict::kind::Kind;
-use crate::verdict::table::{self, Column, ExperimentTable, Item, Screen};
+use crate::verdict::table::{self, Column, ExperimentTable, Item, Screen, notes};
 
 /// The random stream for resampling.
 const STREAM: u64 = 0x6c61_7965_7273;
@@ -48,15 +49,12 @@ const OPERATIONS: [(&str, &str); 12] = [
 
 /// All of them.
 pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
-    let plan = view.plan();
-    let is_shown = |cell: &usize| plan.entry(*cell).twin_of.is_none();
-    let mut cells: Vec<usize> = view.cells_of(NAME).filter(is_shown).collect();
+    let mut cells: Vec<usize> = view.originals_of(NAME).collect();
     if cells.is_empty() {
         return Vec::new();
     }
-    cells.sort_by_key(|cell| plan.cells[*cell].subject);
-    let mut subjects: Vec<usize> = cells.iter().map(|cell| plan.cells[*cell].subject).collect();
-    subjects.dedup();
+    cells.sort_by_key(|cell| view.cell(*cell).subject);
+    let subjects = distinct(cells.iter().map(|cell| view.cell(*cell).subject));
     let answers = answers::all(view, &subjects);
     let copies: Vec<Copies<'_>> = subjects.iter().filter_map(|subject| Copies::of(view, *subject)).collect();
     let tables = [
@@ -86,7 +84,7 @@ impl<'a> Copies<'a> {
     fn of(view: &'a View<'a>, subject: usize) -> Option<Copies<'a>> {
         let cells = Cells::of(view, subject);
         let cell = cells.find(Some(*cells.layers().first()?), FIRST)?;
-        let told = |name: Fact| fact(view, cell, name).unwrap_or("unknown");
+        let told = |name: Fact| view.fact(cell, name).unwrap_or("unknown");
         let arrived = median(view, cell, "copied");
         let is_durable = class_of(view, cell) == Class::Durable;
         let is_union = ["overlay", "fuse.fuse-overlayfs", "fuse", "aufs"].contains(&told(MOUNT));
@@ -146,10 +144,6 @@ fn copied_in_words(copies: &[Copies<'_>]) -> Vec<String> {
     .collect()
 }
 
-fn median(view: &View<'_>, cell: usize, metric: &str) -> Option<f64> {
-    view.median(cell, view.metric_index(cell, metric)?)
-}
-
 /// The changes of files by their bytes.
 struct Points {
     by_round: Vec<Vec<(f64, f64)>>,
@@ -181,17 +175,11 @@ fn points(view: &View<'_>, cell: usize) -> Option<Points> {
 
 /// One row for each question, one column for each subject.
 fn asked(view: &View<'_>, answers: &[Answer], copies: &[Copies<'_>]) -> ExperimentTable {
-    let mut subjects: Vec<usize> = answers.iter().map(|answer| answer.subject).collect();
-    subjects.dedup();
-    let mut questions: Vec<Question> = Vec::new();
-    for answer in answers {
-        if !questions.contains(&answer.question) {
-            questions.push(answer.question);
-        }
-    }
+    let subjects = distinct(answers.iter().map(|answer| answer.subject));
+    let questions = distinct(answers.iter().map(|answer| answer.question));
     let told = |question: Question, subject: usize| {
         let found = answers.iter().find(|one| one.question == question && one.subject == subject);
-        found.map_or_else(|| Item::Nothing("not measured".into()), |one| Item::Text(in_words(one)))
+        Item::text(found.map(in_words), "not measured")
     };
     let row = |question: &Question| {
         let own = subjects.iter().map(|subject| told(*question, *subject));
@@ -204,9 +192,7 @@ fn asked(view: &View<'_>, answers: &[Answer], copies: &[Copies<'_>]) -> Experime
     ];
     ExperimentTable {
         rows: questions.iter().map(row).collect(),
-        notes: vec![
-            "slower: by how much; change: a byte of a file of the image, for the first time".to_owned(),
-        ],
+        notes: notes(["slower: by how much; change: a byte of a file of the image, for the first time"]),
         answers: told.concat(),
         screen: Screen::Part { columns: highest(view, &subjects), rows: (0..questions.len()).collect() },
         ..ExperimentTable::new(
@@ -254,11 +240,10 @@ fn differences(view: &View<'_>, answers: &[Answer]) -> ExperimentTable {
     let values = ["difference", "matters from"].map(|name| Column::of_values(name, Unit::Seconds));
     ExperimentTable {
         rows: answers.iter().map(row).collect(),
-        notes: vec![
+        notes: notes([
             "medians of the differences of both in the same round, with intervals at a level that all of these share; files are in the first \
-             layer of the image with the fewest layers, and depth is compared in the image with the most"
-                .to_owned(),
-        ],
+             layer of the image with the fewest layers, and depth is compared in the image with the most",
+        ]),
         ..ExperimentTable::new(
             NAME,
             "differences",
@@ -271,7 +256,7 @@ fn differences(view: &View<'_>, answers: &[Answer]) -> ExperimentTable {
 /// To whom depth and the number of layers matter, and to whom they do not.
 fn by_verdict(view: &View<'_>, answers: &[Answer]) -> Vec<String> {
     let label = |answer: &Answer| view.plan().subjects[answer.subject].label.as_str();
-    let about = |answer: &&Answer| matches!(answer.question.topic, Topic::Depth | Topic::Layers);
+    let about = |answer: &&Answer| answer.question.is_of_layers;
     let of_kind = |kind: Kind| answers.iter().filter(about).filter(move |answer| answer.kind() == kind);
     let named = |answer: &Answer| {
         let difference = estimated(Unit::Seconds, &answer.compared.difference);
@@ -289,17 +274,14 @@ fn by_verdict(view: &View<'_>, answers: &[Answer]) -> Vec<String> {
 
 fn copied(copies: &[Copies<'_>]) -> ExperimentTable {
     let row = |one: &Copies<'_>| {
-        let interval = |found: Option<stats::Estimate>, why: &str| {
-            found.map_or_else(|| Item::Nothing(why.to_owned()), Item::Interval)
-        };
         vec![
             Item::Text(one.label.to_owned()),
             Item::Text(one.mount.clone()),
             Item::Text(one.what.to_owned()),
-            interval(one.line.map(|line| line.proportional), "no line"),
-            interval(one.line.map(|line| line.fixed), "no line"),
+            Item::interval(one.line.map(|line| line.proportional), "no line"),
+            Item::interval(one.line.map(|line| line.fixed), "no line"),
             Item::value(one.determination, "no line"),
-            interval(one.each_layer, "not measured"),
+            Item::interval(one.each_layer, "not measured"),
             Item::Text(one.metacopy.to_owned()),
         ]
     };
@@ -312,15 +294,18 @@ fn copied(copies: &[Copies<'_>]) -> ExperimentTable {
         .collect();
     ExperimentTable {
         rows: copies.iter().map(row).collect(),
-        notes: vec![
+        notes: notes([
             "a line through the first changes of files of five sizes in the first layer: what each GB adds, and what each file \
-             takes apart from that; intervals at 95 % by resampling rounds; R² of the medians"
-                .to_owned(),
+             takes apart from that; intervals at 95 % by resampling rounds; R² of the medians",
             "`each layer`: what a layer above adds to the first opening of a file; `copied`: by what arrived at the device; `metacopy`: an option of \
-             overlays with which `chmod` and `chown` copy no data"
-                .to_owned(),
-        ],
-        ..ExperimentTable::new(NAME, "copy-up", "what a change copies, by the size of a file".to_owned(), columns)
+             overlays with which `chmod` and `chown` copy no data",
+        ]),
+        ..ExperimentTable::new(
+            NAME,
+            "copy-up",
+            "what a change copies, by the size of a file".to_owned(),
+            columns,
+        )
     }
 }
 
@@ -332,24 +317,23 @@ fn operations(view: &View<'_>, cells: &[usize]) -> ExperimentTable {
         let class = class_of(view, cell).word().to_owned();
         let size = setting.get("size").unwrap_or_default().to_owned();
         let head = [view.label(cell).to_owned(), place, size, class].map(Item::Text);
-        let value = |(metric, _): &(&str, &str)| {
-            let found =
-                view.metric_index(cell, metric).and_then(|metric| view.cells[cell].metrics[metric].as_ref());
-            found.map_or_else(|| Item::Nothing("no data".into()), |one| Item::Interval(one.median))
-        };
+        let value = |(metric, _): &(&str, &str)| Item::interval(view.estimate_of(cell, metric), "no data");
         head.into_iter().chain(OPERATIONS.iter().map(value)).collect()
     };
     let heads = ["subject", "layer", "size", "class"].map(Column::of_texts).into_iter();
     let values = OPERATIONS.iter().map(|(_, heading)| Column::of_values(heading, Unit::Seconds));
     ExperimentTable {
         rows: cells.iter().map(row).collect(),
-        notes: vec![
+        notes: notes([
             "medians with their 95 % intervals; changed, written and read: a file of the size; chmod to deleted: a file of a tenth of it; \
-             opened: one of a thousand small files, for the first time in the container"
-                .to_owned(),
-            "only numbers of the class `durable` are a disk's; what is changed or read is not in the page cache before, except small files"
-                .to_owned(),
-        ],
-        ..ExperimentTable::new(NAME, "operations", "time of each operation, by layer".to_owned(), heads.chain(values).collect())
+             opened: one of a thousand small files, for the first time in the container",
+            "only numbers of the class `durable` are a disk's; what is changed or read is not in the page cache before, except small files",
+        ]),
+        ..ExperimentTable::new(
+            NAME,
+            "operations",
+            "time of each operation, by layer".to_owned(),
+            heads.chain(values).collect(),
+        )
     }
 }
