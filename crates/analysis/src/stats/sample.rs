@@ -9,9 +9,9 @@ use std::borrow::Borrow;
 /// From so many numbers on, those near a rank are taken out before they are sorted.
 const MANY: usize = 1 << 14;
 /// So many are drawn to find which those are.
-const DRAWN: usize = 1 << 11;
+const DRAWN: usize = 1 << 10;
 /// So many of the drawn on either side: five standard deviations of the place of a median among them.
-const BESIDE: usize = 113;
+const BESIDE: usize = 80;
 
 /// At least one finite number, in order of measurement.
 
@@ -116,13 +116,16 @@ impl Sample {
             return None;
         }
         let step = self.count() / DRAWN;
-        let mut drawn: Vec<f64> = self.values.iter().step_by(step).copied().collect();
-        drawn.sort_unstable_by(f64::total_cmp);
-        let (low, high) = ((first / step).checked_sub(BESIDE)?, last / step + BESIDE);
-        let (low, high) = (drawn[low], *drawn.get(high)?);
+        let mut drawn: Vec<i64> = self.values.iter().step_by(step).map(|value| key_of(*value)).collect();
+        let [low, high] = [(first / step).checked_sub(BESIDE)?, last / step + BESIDE];
+        let mut ends = [0.0; 2];
+        (high < drawn.len()).then(|| select(&mut drawn, &[low, high], &mut ends))?;
+        let [low, high] = ends;
+
         let below = self.values.iter().filter(|value| **value < low).count();
         let between = self.values.iter().filter(|value| (low..=high).contains(*value));
-        let between: Vec<i64> = between.map(|value| in_order(value.to_bits() as i64)).collect();
+        let between: Vec<i64> = between.map(|value| key_of(*value)).collect();
+
         (below <= first && last < below + between.len()).then_some((between, below))
     }
 
@@ -140,13 +143,17 @@ impl Sample {
 
     /// The numbers as integers in the same order, which compare faster.
     fn keys(&self) -> Vec<i64> {
-        self.values.iter().map(|value| in_order(value.to_bits() as i64)).collect()
+        self.values.iter().map(|value| key_of(*value)).collect()
     }
 }
 
 /// The bits of a number as an integer in the order of `f64::total_cmp`, and back: of negative ones all bits but the sign are turned.
 fn in_order(bits: i64) -> i64 {
     bits ^ (((bits >> 63) as u64) >> 1) as i64
+}
+
+fn key_of(value: f64) -> i64 {
+    in_order(value.to_bits() as i64)
 }
 
 fn of_key(key: i64) -> f64 {

@@ -173,7 +173,9 @@ impl Rounds<'_> {
             let sample = columns.sample(cell, index).filter(|sample| sample.count() >= FEWEST);
             let Some(sample) = sample else { continue };
             let fences = stats::outer_fences(&sample, resolution(self.run, metric));
-            let one = |value| Far { metric: metric.name, unit: metric.unit, value, median: sample.median() };
+            let median = sample.median();
+            let one = |value| Far { metric: metric.name, unit: metric.unit, value, median };
+
             for (at, value) in columns.get(cell, index).iter().enumerate() {
                 if let Some(value) = value.filter(|value| !fences.contains(value)) {
                     far.entry(at).or_default().push(one(value));
