@@ -10,7 +10,7 @@
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::level::{Alpha, min_rounds};
-use super::sample::Sample;
+use super::sample::{Sample, middle_ranks};
 
 /// Which order statistics bound the median.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,7 +93,7 @@ impl Estimate {
     /// The median of a sample and its exact interval.
     pub fn of_median(sample: &Sample, alpha: Alpha) -> Estimate {
         let rounds = sample.count();
-        let (left, right) = sample.middle_ranks();
+        let (left, right) = middle_ranks(rounds);
         let Some(ranks) = median_ranks(rounds, alpha) else {
             return Estimate { value: sample.median(), interval: None, rounds, alpha };
         };

@@ -9,8 +9,8 @@
 use std::cmp::Ordering;
 
 use super::level::Alpha;
-use super::order::{Estimate, Interval};
-use super::sample::Sample;
+use super::order::{Estimate, Interval, median_ranks};
+use super::sample::{Sample, middle_ranks};
 
 /// A ratio is only meaningful if the baseline is at least this many times the timer's resolution.
 pub const RATIO_FLOORS: f64 = 10.0;
@@ -64,10 +64,14 @@ impl FailedRounds {
     }
 
     fn with(&self, known: &Sample, [below, above]: [usize; 2], alpha: Alpha) -> Estimate {
-        let far = |count, at| std::iter::repeat_n(at, count);
-        let far = far(self.below + below, -FAR).chain(far(self.above + above, FAR));
-        let all = Sample::new(known.values().iter().copied().chain(far));
-        Estimate::of_median(&all.expect("it is not empty, and all of it is finite"), alpha)
+        let below = self.below + below;
+        let rounds = known.count() + below + self.above + above;
+        let (left, right) = middle_ranks(rounds);
+        let ranks = median_ranks(rounds, alpha);
+        let (lower, upper) = ranks.map_or((left, right), |ranks| (ranks.lower, ranks.upper));
+        let [low, left, right, high] = among(known, [lower, left, right, upper], [below; 4]);
+        let interval = ranks.map(|ranks| Interval { low, high, coverage: ranks.coverage });
+        Estimate { value: left.midpoint(right), interval, rounds, alpha }
     }
 
     /// The median of the differences whose place is known, with an interval that holds wherever the others are. An end
@@ -76,14 +80,33 @@ impl FailedRounds {
         if self.is_none() {
             return Estimate::of_median(known, alpha);
         }
-        let [lowest, highest] = self.at_both_extremes(known, alpha);
-        let interval = lowest.interval.zip(highest.interval).map(|(lowest, highest)| Interval {
-            low: open(lowest.low),
-            high: open(highest.high),
-            coverage: lowest.coverage,
-        });
-        Estimate { value: open(self.with(known, [0, 0], alpha).value), interval, ..lowest }
+        let placed = known.count() + self.below + self.above;
+        let rounds = placed + self.anywhere;
+        let (left, right) = middle_ranks(placed);
+        let ranks = median_ranks(rounds, alpha);
+        let (lower, upper) = ranks.map_or((left, right), |ranks| (ranks.lower, ranks.upper));
+        // The lower end with those that may be anywhere below all others, the upper one with them above.
+        let below = [self.below + self.anywhere, self.below, self.below, self.below];
+        let [low, left, right, high] = among(known, [lower, left, right, upper], below);
+        let interval =
+            ranks.map(|ranks| Interval { low: open(low), high: open(high), coverage: ranks.coverage });
+        Estimate { value: open(left.midpoint(right)), interval, rounds, alpha }
     }
+}
+
+/// The numbers at ranks, counted from 1, of the known ones with so many others below them and the rest above.
+fn among(known: &Sample, ranks: [usize; 4], below: [usize; 4]) -> [f64; 4] {
+    let mut shifted = ranks;
+    shifted.iter_mut().zip(below).for_each(|(rank, below)| *rank = rank.saturating_sub(below));
+    let mut found = known.order_statistics(shifted);
+    for (value, rank) in found.iter_mut().zip(shifted) {
+        match rank {
+            0 => *value = -FAR,
+            rank if rank > known.count() => *value = FAR,
+            _ => {}
+        }
+    }
+    found
 }
 
 impl Pairs {

@@ -58,7 +58,7 @@ impl Sample {
 
     /// The middle number, or the midpoint of the two in the middle.
     pub fn median(&self) -> f64 {
-        let (low, high) = self.middle_ranks();
+        let (low, high) = middle_ranks(self.count());
         let [low, high] = self.order_statistics([low, high]);
         low.midpoint(high)
     }
@@ -73,7 +73,6 @@ impl Sample {
     }
 
     /// Several quantiles, each as [`Sample::quantile`] gives it.
-
     pub fn quantiles<const K: usize>(&self, ps: [f64; K]) -> [f64; K] {
         let last = self.count() - 1;
         let positions = ps.map(|p| if p > 0.0 { p.min(1.0) * last as f64 } else { 0.0 });
@@ -122,16 +121,15 @@ impl Sample {
         (high < drawn.len()).then(|| select(&mut drawn, &[low, high], &mut ends))?;
         let [low, high] = ends;
 
-        let below = self.values.iter().filter(|value| **value < low).count();
-        let between = self.values.iter().filter(|value| (low..=high).contains(*value));
-        let between: Vec<i64> = between.map(|value| key_of(*value)).collect();
-
-        (below <= first && last < below + between.len()).then_some((between, below))
-    }
-
-    /// The ranks, counted from 1, of the one or two numbers in the middle.
-    pub(super) fn middle_ranks(&self) -> (usize, usize) {
-        (self.count().div_ceil(2), self.count() / 2 + 1)
+        let (mut between, mut kept, mut below) = (vec![0; self.count()], 0, 0);
+        for value in &self.values {
+            // Without a branch, which could not be foreseen: what is not kept is written over.
+            between[kept] = key_of(*value);
+            kept += usize::from(low <= *value) & usize::from(*value <= high);
+            below += usize::from(*value < low);
+        }
+        between.truncate(kept);
+        (below <= first && last < below + kept).then_some((between, below))
     }
 
     /// All numbers in ascending order. Prefer quantiles and ranks, which need no full sort.
@@ -145,6 +143,11 @@ impl Sample {
     fn keys(&self) -> Vec<i64> {
         self.values.iter().map(|value| key_of(*value)).collect()
     }
+}
+
+/// The ranks, counted from 1, of the one or two in the middle of so many numbers.
+pub(super) fn middle_ranks(count: usize) -> (usize, usize) {
+    (count.div_ceil(2), count / 2 + 1)
 }
 
 /// The bits of a number as an integer in the order of `f64::total_cmp`, and back: of negative ones all bits but the sign are turned.

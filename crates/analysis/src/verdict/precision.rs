@@ -60,9 +60,10 @@ pub(super) fn reached(plan: &Plan, columns: &Columns, findings: &[Finding]) -> O
     let share = |asked: Asked| {
         let fits = |one: &Finding| (one.cell, one.against, one.metric) == asked.0;
         let finding = findings.iter().position(fits)?;
-        let share = share(columns, asked)?;
-        findings[finding].difference?.interval?;
-        Some(Reached { share, finding })
+        let interval = findings[finding].difference?.interval?;
+        let (cell, against, metric) = asked.0;
+        let pairs = columns.pairs(against, cell, metric)?;
+        Some(Reached { share: interval.half_width() / longer_median(&pairs), finding })
     };
     let shares = asked(plan).into_iter().filter_map(share);
     shares.reduce(|widest, one| if one.share > widest.share { one } else { widest })

@@ -3,7 +3,8 @@
 //! has no line.
 //!
 //! Rounds and positions count from 1, rounds within their phase. A cell without a sample has one line without
-//! metric and value, but with the class and the reason. The class of a value is how safe what was written is. Quoting follows RFC 4180, with line feeds as line ends.
+//! metric and value, but with the class and the reason. The class of a value is how safe what was written is, or where an
+//! inner container was: `inside`, `sibling`, or `refused`. Quoting follows RFC 4180, with line feeds as line ends.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -28,18 +29,18 @@ pub fn lines(run: &Recorded, row: &Row<'_>, out: &mut String) {
     let line = Line::of(run, row, cell);
     match row.outcome.as_ref() {
         Outcome::Measured(sample) => {
-            for metric in run.plan.metrics(cell) {
+            for (index, metric) in run.plan.metrics(cell).iter().enumerate() {
                 let value = metric.value(sample).filter(|value| value.is_finite());
                 // The shortest text that parses as the same number.
                 let shown = value.map(|value| value.to_string()).unwrap_or_default();
                 let missing = sample.missing.iter().find(|(name, _)| name == metric.name && value.is_none());
-                // A metric that this kind of subject cannot have is not missing.
-                if value.is_none() && missing.is_none() {
+                let class = (cell.asks().class)(&cell.setting, sample, facts(run, row), metric.name);
+                // A metric that this kind of subject cannot have is not missing; that what is asked did not happen is an answer.
+                if value.is_none() && missing.is_none() && (index > 0 || class.is_none()) {
                     continue;
                 }
-                let reason = missing.map_or("", |(_, why)| why);
-                let class =
-                    (cell.asks().class)(&cell.setting, sample, facts(run, row), metric.name).unwrap_or("");
+                let (reason, class) = (missing.map_or("", |(_, why)| why), class.unwrap_or(""));
+
                 line.append([metric.name, metric.unit.name()], &shown, ["measured", class, reason], out);
             }
         }

@@ -11,12 +11,12 @@
 use super::command::line;
 use super::question::{Compared, Event, Experiment, Metric, Scope, quotient};
 use super::setting::{SettingKey, fits};
-use crate::names::names;
+use crate::names::{Fact, names};
 use crate::outcome::Sample;
 use crate::stats::{self, Margin};
 use crate::subject::Need;
 use crate::units::{Better, Nanos, Unit};
-use names::{INNER, LOADED, OUTER, REACHED, READ, READ_OUTSIDE, READY, WROTE, WROTE_OUTSIDE};
+use names::{INNER, LOADED, OUTER, PLACE, REACHED, READ, READ_OUTSIDE, READY, REFUSED, WROTE, WROTE_OUTSIDE};
 
 pub mod tables;
 
@@ -171,7 +171,17 @@ pub static NESTED: Experiment = Experiment {
         ("way", "daemon-of-user", Need::NestsInUsers),
     ],
     event: Event::Once("start inside"),
+    class: |_, _, facts, metric| {
+        let of = |wanted: Fact| facts.iter().find(|(name, _)| name == wanted.text()).map(|(_, value)| value);
+        let found = match of(PLACE).map(String::as_str) {
+            Some(SIBLING) => Some(SIBLING),
+            Some(_) => Some(INSIDE),
+            None => of(REFUSED).map(|_| "refused"),
+        };
+        found.filter(|_| metric == METRICS[0].name)
+    },
     scope: Scope::Engines,
+
     compares: Compared::OneKey,
     modest: &[(
         "way",

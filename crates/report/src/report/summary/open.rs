@@ -19,7 +19,6 @@ fn is_are(count: usize) -> &'static str {
 }
 
 /// Pairs named as examples of open comparisons.
-
 const EXAMPLES: usize = 3;
 
 impl<'a> One<'a> {

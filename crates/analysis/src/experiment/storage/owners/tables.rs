@@ -67,7 +67,6 @@ fn row(view: &View<'_>, cell: usize) -> Vec<Item> {
 }
 
 /// What the first container adds.
-
 fn told(view: &View<'_>, cell: usize) -> Option<String> {
     let (added, later) = (estimate(view, cell, "added")?, estimate(view, cell, "later")?);
     let how = match owners(view, cell) {
