@@ -93,6 +93,27 @@ fn the_screen_of_each_experiment_is_the_one_that_was_read() {
     assert_eq!(without, ["service"], "recorded by `dunnage run NAME`, then `dunnage pack`");
 }
 
+/// Every way is in csv, with where its container was, or that it was refused.
+#[test]
+fn csv_tells_which_ways_of_nesting_work() {
+    let dunnage = Dunnage::new();
+    fs::create_dir_all(dunnage.directory()).expect("a directory");
+    let pack = dunnage.directory().join("nested.dunnage");
+    fs::copy(format!("{RECORDED}/nested.dunnage"), &pack).expect("it can be copied");
+    let ran = dunnage.run("report DIR/nested.dunnage --format csv");
+    let mut reader = csv::Reader::from_reader(ran.stdout.as_bytes());
+    let lines: Vec<csv::StringRecord> = reader.records().map(|line| line.expect("csv")).collect();
+    let of = |label: &str, way: &str| -> Vec<(&str, bool)> {
+        let is_its = |one: &&csv::StringRecord| {
+            (&one[3], &one[5], &one[6], &one[8]) == (format!("way={way}").as_str(), label, "inner", "measure")
+        };
+        lines.iter().filter(is_its).map(|one| (&one[15], one[13].is_empty())).collect()
+    };
+    assert_eq!(of("docker", "socket"), [("sibling", false); 2], "{ran}");
+    assert_eq!(of("podman", "user-inside"), [("inside", false); 2], "{ran}");
+    assert_eq!(of("docker", "privileged"), [("refused", true); 2], "{ran}");
+}
+
 /// What can be copied is in one line.
 fn is_copied(line: &str) -> bool {
     line.trim_start().starts_with("fix: ")

@@ -232,17 +232,28 @@ impl Rounds<'_> {
             Some(reading.compared(far?, others?))
         });
         let before = |&(cell, at): &Place| self.run.series[cell].predecessors[self.complete[at].0];
-        let label = |place: &Place| Some(self.run.plan.entry(before(place)?).label.as_str());
-        let share = |what: String, is_so: &dyn Fn(&Place) -> bool| {
+        let share = |what: String, [far_so, ordinary_so]: [usize; 2]| {
             let [far, ordinary] =
-                [far, ordinary].map(|of| of.iter().filter(|one| is_so(one)).count() as f64 / of.len() as f64);
+                [far_so as f64 / far.len() as f64, ordinary_so as f64 / ordinary.len() as f64];
             Circumstance { what, unit: Unit::Share, far, ordinary }
         };
-        let marked =
-            share("in a disturbed round".into(), &|(_, at)| self.complete[*at].1.disturbed.is_some());
-        let after = distinct(far.iter().map(label)).into_iter().map(|own| match own {
-            Some(name) => share(format!("right after `{}`", clean(name)), &|one| label(one) == own),
-            None => share("first in its round".into(), &|one| label(one).is_none()),
+        let is_marked = |(_, at): &&Place| self.complete[*at].1.disturbed.is_some();
+        let marked = [far, ordinary].map(|of| of.iter().filter(is_marked).count());
+        let marked = share("in a disturbed round".into(), marked);
+        // By the subject that ran before, and last those that were first in their round.
+        let subjects = self.run.plan.subjects.len();
+        let subject = |place| before(place).map_or(subjects, |cell| self.run.plan.cells[cell].subject);
+        let counted = [far, ordinary].map(|of| {
+            let mut counts = vec![0; subjects + 1];
+            of.iter().for_each(|place| counts[subject(place)] += 1);
+            counts
+        });
+        let after = distinct(far.iter().map(subject)).into_iter().map(|own| {
+            let what = match self.run.plan.subjects.get(own) {
+                Some(entry) => format!("right after `{}`", clean(&entry.label)),
+                None => "first in its round".to_owned(),
+            };
+            share(what, [counted[0][own], counted[1][own]])
         });
         readings.chain([marked]).chain(after).collect()
     }
