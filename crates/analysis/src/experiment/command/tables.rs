@@ -6,6 +6,7 @@ use super::super::setting::Setting;
 use super::{NAME, OUTPUTS};
 use crate::group::in_groups;
 use crate::stats::{self, Estimate, Rng};
+use crate::text::estimated;
 use crate::units::Unit;
 use crate::verdict::table::{Answer, Column, ExperimentTable, Item};
 use crate::verdict::{Finding, Verdict, View};
@@ -77,13 +78,9 @@ fn difference(view: &View<'_>, (cell, against): (usize, usize), name: &str) -> I
 
 /// A difference with its interval, for a sentence.
 fn told(estimate: Estimate) -> String {
-    let shown = |value| Unit::Seconds.format_signed(value);
-    match estimate.interval {
-        Some(interval) => {
-            format!("{} [{}, {}]", shown(estimate.value), shown(interval.low), shown(interval.high))
-        }
-        None => format!("{} (too few rounds for an interval)", shown(estimate.value)),
-    }
+    let sign = if estimate.value > 0.0 { "+" } else { "" };
+    let few = if estimate.interval.is_none() { " (too few rounds for an interval)" } else { "" };
+    format!("{sign}{}{few}", estimated(Unit::Seconds, &estimate))
 }
 
 /// Which is slower, and by how much, each difference with its interval.
@@ -92,13 +89,11 @@ fn compared(label: &str, against: &str, more: Estimate) -> String {
         return format!("{label} and {against} differ by {}", told(more));
     };
     let (sign, word) = if interval.high < 0.0 { (-1.0, "faster") } else { (1.0, "slower") };
-    let mut ends = [interval.low * sign, interval.high * sign];
-    ends.sort_by(f64::total_cmp);
-    if ends[0] <= 0.0 {
+    if interval.contains(0.0) {
         return format!("{label} and {against} cannot be told apart: {}", told(more));
     }
-    let [value, low, high] = [more.value * sign, ends[0], ends[1]].map(|value| Unit::Seconds.format(value));
-    format!("{label} is {value} [{low}, {high}] {word} than {against}")
+    let by = estimated(Unit::Seconds, &more.map(|value| sign * value));
+    format!("{label} is {by} {word} than {against}")
 }
 
 /// The same for a comparison that has a verdict.

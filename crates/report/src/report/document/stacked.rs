@@ -8,12 +8,14 @@ use dunnage_analysis::experiment::Event;
 use crate::document::{Cell, Cells, Column, Need, Row as Line, Table, Tone};
 use crate::report::model::{Experiment, Ladder, Row, Setting};
 use crate::report::ranking::{Place, places};
-use crate::report::text::{common_scale, decimals, listed, number};
+use crate::report::text::{common_scale, decimals, listed, number, width};
 use crate::report::words::{called, done_without, in_words};
 use crate::stats::Estimate;
 use crate::units::{Better, Scale, Unit};
 use crate::verdict::{About, Verdict};
 
+/// A setting in a heading is no wider.
+const HEADING: usize = 16;
 /// Columns of a bar.
 const BAR: usize = 5;
 
@@ -50,11 +52,17 @@ pub(super) fn table(experiment: &Experiment, most: usize) -> Option<Table> {
     let bar = Column { need: Need::WithRoom, ..Column::words("") };
     let parts = parts.into_iter().map(Column::numbers);
     let beside = Column { kind: Cells::Following, ..Column::words("compared") };
-    let state = [in_words(&setting.values), scale.symbol.to_owned()];
+    // A long command has a line of its own.
+    let values = in_words(&setting.values);
+    let (title, values) =
+        if width(&values) > HEADING { (values, String::new()) } else { (String::new(), values) };
+    let state = [values, scale.symbol.to_owned()];
     let state = listed(state.iter().filter(|one| !one.is_empty()), ", ");
+
     let columns = [Column::words(state), whole, bar].into_iter().chain(parts).chain([beside]);
     let line = |row: &Vec<Cell>| Line { subjects: vec![row[0].text.clone()], ..Line::default() };
-    let mut table = Table { rows: rows.iter().map(line).collect(), ..Table::default() };
+    let mut table = Table { title, rows: rows.iter().map(line).collect(), ..Table::default() };
+
     for (at, column) in columns.enumerate() {
         let cells: Vec<Cell> = rows.iter().map(|row| row.get(at).cloned().unwrap_or_default()).collect();
         // A part that no subject has is no column.
