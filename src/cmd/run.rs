@@ -195,9 +195,14 @@ fn missing(recorded: &Recorded) -> String {
             .filter(|row| row.cell == cell)
             .any(|row| matches!(&row.cause, Cause::Failed(failure) if may_be_lost(failure.class)))
     };
-    let whole = |(cell, lost): (usize, usize)| match cells[cell].2 {
-        all if all == lost => format!("all {all} samples of {}", plan.named(cell)),
-        all => format!("{lost} of {all} samples of {}", plan.named(cell)),
+    let whole = |(cell, lost): (usize, usize)| {
+        let (own, named) = (plan.cells[cell].experiment, plan.named(cell));
+        let is_alone = plan.cells.iter().all(|one| one.experiment == own);
+        let named = if is_alone { named } else { format!("{named} in {own}") };
+        match cells[cell].2 {
+            all if all == lost => format!("all {all} samples of {named}"),
+            all => format!("{lost} of {all} samples of {named}"),
+        }
     };
     let told = |name: &String| {
         let own = cells.iter().filter(|(subject, ..)| plan.subjects[*subject].label == *name);

@@ -368,7 +368,11 @@ fn said(done: &Executed) -> &[u8] {
 
 /// What a program inside said as a fact: one line that is not too long.
 fn fact(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(FACT).collect()
+    let all: Vec<char> = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    // An engine's sentence ends with the cause.
+    let end = all.len().saturating_sub(FACT * 2 / 3);
+    let (head, tail) = if all.len() > FACT { (&all[..FACT / 3], &all[end..]) } else { (&all[..], &[][..]) };
+    head.iter().chain(if tail.is_empty() { &[][..] } else { &[' ', '…', ' '] }).chain(tail).collect()
 }
 
 /// The numbers that a process has, from the outermost namespace to its own.

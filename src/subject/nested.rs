@@ -217,6 +217,7 @@ impl Way {
             self.looks_elsewhere.then(|| "DOCKER_HOST=tcp://docker:2375".to_owned()),
             self.storage.map(|driver| format!("STORAGE_DRIVER={driver}")),
             self.remounts.then(|| "cgroups remounted writable".to_owned()),
+            self.allows_ipv6().then(|| ALLOW_IPV6.to_owned()),
             self.without_cgroups.then(|| "dockerd --rootless".to_owned()),
             self.over_tls.then(|| TLS.join(" ")),
             (!self.run.is_empty()).then(|| self.run.join(" ")),
@@ -267,6 +268,11 @@ impl Way {
         words.into_iter().chain(order.iter().cloned()).collect()
     }
 
+    /// Whether the inner daemon lets its networks keep an IPv6 which it cannot turn off: `/proc/sys` is read-only inside.
+    fn allows_ipv6(&self) -> bool {
+        self.remounts && self.inner == Inner::Docker
+    }
+
     /// The inner client.
     fn client(&self) -> &'static str {
         if self.inner == Inner::Podman { "podman" } else { "docker" }
@@ -289,11 +295,13 @@ impl Way {
         let user = "mkdir -p /run/own && ln -s /bin/true /run/own/rootlesskit-docker-proxy\n\
             export PATH=$PATH:/run/own XDG_RUNTIME_DIR=/run ROOTLESSKIT_STATE_DIR=/tmp ROOTLESSKIT_PARENT_EUID=1000\n\
             own_options='--rootless --host unix:///var/run/docker.sock --data-root /var/lib/docker --exec-root /run/docker --pidfile /run/docker.pid'";
+        let allow = format!("export {ALLOW_IPV6}");
         let parts = [
             (!self.by_user).then_some(directories),
             self.without_cgroups.then_some(user),
             self.over_tls.then_some(CERTIFY),
             self.remounts.then_some(cgroups),
+            self.allows_ipv6().then_some(&*allow),
             (self.inner == Inner::Docker).then_some(daemon),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join("\n")
@@ -413,6 +421,9 @@ const CERTIFY: &str = "mkdir -p /certs/client && cd /certs || exit\n\
     done; } 2>tls.log || { cat tls.log >&2; exit 1; }\n\
     cp ca.pem client/ca.pem; cp client.pem client/cert.pem; cp client-key.pem client/key.pem; cd /\n\
     own_options='--host unix:///var/run/docker.sock --host tcp://127.0.0.1:2376 --tlsverify --tlscacert /certs/ca.pem --tlscert /certs/server.pem --tlskey /certs/server-key.pem'";
+
+/// From docker 26 on its daemon turns IPv6 off where a network has none, and starts no container if it may not.
+const ALLOW_IPV6: &str = "DOCKER_ALLOW_IPV6_ON_IPV4_INTERFACE=1";
 
 /// The variable that marks the innermost process.
 pub const NONCE: &str = "DUNNAGE_NONCE";

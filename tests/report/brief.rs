@@ -57,7 +57,7 @@ fn eleven_subjects_after_both_prestates_and_on_both_grounds_fit_a_screen() {
         "after a pause, ms until it returns kernel runtime engine own compared",
         "crun, runc or youki? crun, by 10.",
         "which engine? podman, by ",
-        "does it matter? less than 3.0 % of a job: with a runtime above ",
+        "does it matter? a runtime adds less than 3.0 % to jobs above ",
     ] {
         assert!(told.contains(words), "`{words}`:\n{text}");
     }

@@ -44,7 +44,11 @@ fn what_is_open_is_said_once() {
     let report = report(&unsure());
     let open: Vec<_> = report.claims.iter().filter(|one| one.topic == Topic::Open).collect();
     let [open] = open[..] else { panic!("{:?}", report.claims) };
-    assert!(open.answer.starts_with("1 of 52 comparisons, at most 51 % apart: "), "{}", open.answer);
+    assert!(
+        open.answer.starts_with("1 of 52 comparisons of subjects, at most 51 % apart: "),
+        "{}",
+        open.answer
+    );
 
     assert!(open.answer.contains("not above the noise floor"), "{}", open.answer);
     assert!(open.answer.contains(" might decide "), "{}", open.answer);

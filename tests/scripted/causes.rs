@@ -231,7 +231,7 @@ fn what_was_not_decided_is_counted_beside_what_is_slower() {
     assert_eq!(causes(&analyse(&run)).told().len(), 1);
     let docker = cell_of(&run, "docker");
     run.series[docker].values[3].fill(f64::NAN);
-    let expected = "not all calls were decided; of 12 calls compared with the baseline: no data: 1";
+    let expected = "not all calls were decided; of 12 comparisons of calls with the baseline: no data: 1";
     assert_eq!(causes(&analyse(&run)).told().last(), Some(&expected));
 }
 

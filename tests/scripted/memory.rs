@@ -66,8 +66,9 @@ fn the_smallest_limit_is_found_in_few_tries() {
     }
     let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        told.contains("light with 1.0") && told.contains("light: with less it is refused: more"),
+        told.contains("light with 1.0")
+            && told.contains("light: with less it is refused (peak without a limit: 1."),
         "{ran}"
     );
-    assert!(told.contains("refused: more memory than its limit, by its script"), "{ran}");
+    assert!(told.contains("MiB): more memory than its limit, by its script"), "{ran}");
 }

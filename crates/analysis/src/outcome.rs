@@ -90,7 +90,7 @@ const LONGEST_CAUSE: usize = 600;
 
 /// The line of a program's output that names the cause of its failure: if Go's runtime gave up, its first
 /// line, since stacks follow; otherwise the last line that mentions an error and is not a mere warning;
-/// otherwise the last one that does not point to the help.
+/// otherwise the last one that does not point to the help. If it ends with a colon, the one after it.
 pub fn cause_in(words: &str) -> &str {
     const GO: [&str; 4] = ["runtime: ", "runtime/cgo: ", "fatal error: ", "panic: "];
     const LESS: [&str; 5] = ["level=warn", "level=info", "level=debug", "warning:", "warn["];
@@ -104,6 +104,9 @@ pub fn cause_in(words: &str) -> &str {
         .or_else(|| lines().rfind(is_error))
         .or_else(|| lines().rfind(|line| !line.contains("--help")))
         .unwrap_or_default();
+    // What ends with a colon is followed by its cause.
+    let next = lines().skip_while(|line| *line != cause).nth(1).filter(|_| cause.ends_with(':'));
+    let cause = next.unwrap_or(cause);
     &cause[..cause.floor_char_boundary(LONGEST_CAUSE)]
 }
 
@@ -320,7 +323,9 @@ mod tests {
         assert_eq!(cause_in(go), "runtime: epollcreate failed with 24");
         let docker = "docker: Cannot connect to the Docker daemon.\n\nSee 'docker run --help'.\n";
         assert_eq!(cause_in(docker), "docker: Cannot connect to the Docker daemon.");
-        assert_eq!(cause_in(" \n"), "");
+        let next = "runc create failed: error during container init:\n  open x: permission denied\nStep 3";
+        assert_eq!(cause_in(next), "open x: permission denied");
+        assert_eq!((cause_in(" \n"), cause_in("error:\n")), ("", "error:"));
         let failure = Failure::new(FailureClass::Crash, "`podman run` ended with exit code 126");
         let failure = failure.with_words(podman.as_bytes());
         assert_eq!(

@@ -370,7 +370,10 @@ fn add(row: &mut Row<'static>, line: &Line<'_>, plan: &Plan) -> Result<()> {
     ensure!(line.unit == unit, "the unit of `{name}` is `{}` here, but must be `{unit}`", line.unit);
     ensure!(!sample.given.iter().any(|(own, _)| own == name), "`{name}` is given twice for one sample");
     if line.value.is_empty() {
-        sample.missing.push((metric.name.into(), line.reason.to_owned()));
+        // Without a reason nothing is missing: a way was refused.
+        if !line.reason.is_empty() {
+            sample.missing.push((metric.name.into(), line.reason.to_owned()));
+        }
         return Ok(());
     }
     let value = line.value.parse::<f64>().ok().filter(|value| value.is_finite());

@@ -3,7 +3,7 @@
 use crate::outcome::{Failure, FailureClass};
 
 /// What engines say when nesting fails: parts of the message, the kind of failure, and what helps.
-const KNOWN: [(&str, FailureClass, &str); 22] = [
+const KNOWN: [(&str, FailureClass, &str); 23] = [
     (
         "lookup docker",
         FailureClass::Environment,
@@ -84,6 +84,11 @@ const KNOWN: [(&str, FailureClass, &str); 22] = [
         "cannot re-exec process",
         FailureClass::Permission,
         "no user namespace can be made: seccomp or AppArmor blocks it, or user.max_user_namespaces is 0",
+    ),
+    (
+        "failed to disable ipv6",
+        FailureClass::Permission,
+        "the daemon inside may not write to /proc/sys: DOCKER_ALLOW_IPV6_ON_IPV4_INTERFACE=1 for it",
     ),
     (
         "no space left on device",

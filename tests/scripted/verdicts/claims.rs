@@ -20,7 +20,7 @@ fn when_a_layer_matters_is_told_only_where_all_of_it_is_decided() {
         );
         let all = claims(&run, &analyse(&run));
         let told = all.iter().find(|one| one.topic == Topic::Threshold).expect("a threshold");
-        let names = [(Layer::Floor, "with the floor"), (Layer::Runtime, "with a runtime")];
+        let names = [(Layer::Floor, "the floor adds"), (Layer::Runtime, "a runtime adds")];
         names.into_iter().filter(|(_, name)| told.answer.contains(name)).map(|(layer, _)| layer).collect()
     };
     assert_eq!(layers(70.0), [Layer::Runtime], "the floor is no choice");

@@ -14,7 +14,6 @@ const DRAWN: usize = 1 << 10;
 const BESIDE: usize = 80;
 
 /// At least one finite number, in order of measurement.
-
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     values: Box<[f64]>,
@@ -262,7 +261,7 @@ mod tests {
             prop_assert_eq!(sample.max(), sorted[sorted.len() - 1]);
         }
 
-                #[test]
+        #[test]
         fn many_are_selected_like_few(seed: u64, kinds in 1u64..100_000, ranks: [u32; 3]) {
             let mut rng = crate::stats::Rng::new(seed);
             let kinds = std::num::NonZeroU64::new(kinds).unwrap();

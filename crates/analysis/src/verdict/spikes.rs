@@ -46,7 +46,7 @@ pub struct Spike {
     pub round: usize,
     /// Its place in the order of the round, from 1; none if samples are not in rounds.
     pub position: Option<usize>,
-    /// The subject and setting that ran just before it in the round; none if it was first.
+    /// The subject that ran just before it in the round, with what differs among its experiment's settings; none if it was first.
     pub predecessor: Option<String>,
     /// Its values that are far from the others, the most important metric first; at least one.
     pub values: Vec<Far>,

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::text::clean;
+use crate::experiment::nested::REFUSED_WAY;
 use crate::outcome::Outcome;
 use crate::plan::Cell;
 use crate::record::{Recorded, Row};
@@ -36,7 +37,7 @@ pub fn lines(run: &Recorded, row: &Row<'_>, out: &mut String) {
                 let missing = sample.missing.iter().find(|(name, _)| name == metric.name && value.is_none());
                 let class = (cell.asks().class)(&cell.setting, sample, facts(run, row), metric.name);
                 // A metric that this kind of subject cannot have is not missing; that what is asked did not happen is an answer.
-                if value.is_none() && missing.is_none() && (index > 0 || class.is_none()) {
+                if value.is_none() && missing.is_none() && (index > 0 || class != Some(REFUSED_WAY)) {
                     continue;
                 }
                 let (reason, class) = (missing.map_or("", |(_, why)| why), class.unwrap_or(""));

@@ -8,6 +8,7 @@ use crate::stats::{Estimate, Pairs};
 use crate::text::listed;
 use crate::units::{Unit, counted};
 use crate::verdict::finding::{Finding, Verdict};
+use crate::verdict::kind::Kind;
 use crate::verdict::table::{Answer, Column, ExperimentTable, Item, Screen};
 use crate::verdict::{Suspect, View};
 
@@ -84,12 +85,13 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
         return Vec::new();
     }
     let names = ["subject", "CPUs"].into_iter().chain(kinds.iter().copied());
+    let same =
+        if counts.contains_key(Kind::Same.word()) { "; `same`: at most so much either way" } else { "" };
     let mut notes = vec![
-                        "difference from the baseline, as a share of it; brackets alone: not decided, it lies between these ends; `same`: at most \
-         so much either way"
-
-
-            .to_owned(),
+        format!(
+            "difference from the baseline, as a share of it; brackets alone: not decided, it lies between these \
+             ends{same}"
+        ),
         "`elapsed` is what a user waits for, with limits and others on the CPUs; the other columns are the core's speed in \
          its calmest passes, which no limit changes"
             .to_owned(),
@@ -133,6 +135,8 @@ fn told(view: &View<'_>, finding: &Finding) -> Item {
 fn signed(percent: f64) -> String {
     match format!("{percent:+.1}").as_str() {
         "-0.0" | "+0.0" => "0.0".to_owned(),
+        "-inf" => "−∞".to_owned(),
+        "+inf" => "+∞".to_owned(),
         text => text.replace('-', "−"),
     }
 }
@@ -190,6 +194,7 @@ mod tests {
     #[test]
     fn nothing_has_no_sign_and_less_has_a_real_one() {
         assert_eq!([-0.04, 0.04, 0.0, -1.26, 2.0].map(signed), ["0.0", "0.0", "0.0", "−1.3", "+2.0"]);
+        assert_eq!([f64::INFINITY, f64::NEG_INFINITY].map(signed), ["+∞", "−∞"]);
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub const NAME: &str = "nested";
 pub const INSIDE: &str = "inside";
 /// One that the host's daemon made next to the outer container.
 pub const SIBLING: &str = "sibling";
+/// The class of a sample in which a way did not work.
+pub const REFUSED_WAY: &str = "refused";
 
 const MARGIN: Margin = Margin::fixed(10e-3, 0.05);
 
@@ -171,12 +173,12 @@ pub static NESTED: Experiment = Experiment {
         ("way", "daemon-of-user", Need::NestsInUsers),
     ],
     event: Event::Once("start inside"),
-    class: |_, _, facts, metric| {
+    class: |_, sample, facts, metric| {
         let of = |wanted: Fact| facts.iter().find(|(name, _)| name == wanted.text()).map(|(_, value)| value);
         let found = match of(PLACE).map(String::as_str) {
+            _ if sample.series(INNER).is_none() => of(REFUSED).map(|_| REFUSED_WAY),
             Some(SIBLING) => Some(SIBLING),
-            Some(_) => Some(INSIDE),
-            None => of(REFUSED).map(|_| "refused"),
+            found => found.map(|_| INSIDE),
         };
         found.filter(|_| metric == METRICS[0].name)
     },

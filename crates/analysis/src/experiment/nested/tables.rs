@@ -101,6 +101,11 @@ impl Row<'_> {
         self.fact(PLACE).is_some() && self.reaches() == Some(false)
     }
 
+    /// Whether what is synced inside does not reach the disk.
+    fn loses(&self) -> bool {
+        self.of("reached").is_some_and(|share| share.value < SYNCED)
+    }
+
     /// Its capabilities.
     fn held(&self) -> u64 {
         self.fact(CAPABILITIES).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0)
@@ -155,7 +160,7 @@ fn told(label: &str, rows: &[Row<'_>]) -> String {
             ),
         };
     }
-    let unsynced = names(&|row| row.of("reached").is_some_and(|share| share.value < SYNCED));
+    let unsynced = names(&|row| row.loses());
     let unsynced = (!unsynced.is_empty())
         .then(|| format!("; what is synced inside does not reach the disk with {unsynced}"));
     let kept = match names(&|row| row.keeps()) {
@@ -165,16 +170,24 @@ fn told(label: &str, rows: &[Row<'_>]) -> String {
     format!("{label}: containers run inside with {inside}; {kept}{}", unsynced.unwrap_or_default())
 }
 
-/// Which ways work and give nothing of the host away, where several engines are outside.
+/// Which ways work, give nothing of the host away and keep what is synced, where several engines are outside.
 fn kept(labels: &[&str], rows: &[Row<'_>]) -> Option<String> {
-    let of = |label: &&str| {
-        let own = rows.iter().filter(|row| row.view.label(row.cell) == *label && row.keeps());
-        let mut ways: Vec<&str> = own.map(Row::way).collect();
+    let ways = |label: &str, is_durable: bool| {
+        let own = rows.iter().filter(|row| row.view.label(row.cell) == label && row.keeps());
+        let mut ways: Vec<&str> = own.filter(|row| row.loses() != is_durable).map(Row::way).collect();
         ways.dedup();
         (!ways.is_empty()).then(|| format!("{label} with {}", ways.join(", ")))
     };
-    let told = listed(labels.iter().filter_map(of), "; ");
-    (labels.len() > 1 && !told.is_empty()).then(|| format!("nothing of the host could be opened in {told}"))
+    let told = |is_durable| listed(labels.iter().filter_map(|label| ways(label, is_durable)), "; ");
+    let (durable, volatile) = (told(true), told(false));
+    if labels.len() < 2 || durable.is_empty() {
+        return None;
+    }
+    let but = match volatile.is_empty() {
+        true => String::new(),
+        false => format!("; so too in {volatile}, but what is synced inside does not reach the disk there"),
+    };
+    Some(format!("nothing of the host could be opened in {durable}{but}"))
 }
 
 /// The tables.

@@ -133,7 +133,7 @@ fn not_listed(view: &View<'_>) -> Option<String> {
             open.join(", ")
         )),
         (open, _, all) => Some(format!(
-            "not all calls were decided; of {all} calls compared with the baseline: {}",
+            "not all calls were decided; of {all} comparisons of calls with the baseline: {}",
             open.join(", ")
         )),
     }

@@ -34,10 +34,10 @@ pub(super) fn told_of(view: &View<'_>, rows: &[Row]) -> Vec<String> {
         let enough = such(Kind::Same, "enough").pop();
         let too_small = such(Kind::Slower, "not enough").into_iter().next();
         let open = such(Kind::Undecided, "undecided");
-        let larger = (enough.is_none() && open.is_empty() && too_small.is_some())
-            .then(|| "and no larger limit was measured".to_owned());
+        let is_too_small = |(_, found): &(&Row, &Finding)| found.word() == Kind::Slower.word();
+        let larger = own.first().is_some_and(is_too_small);
+        let larger = larger.then(|| "and no larger limit was compared".to_owned());
         let told = listed(enough.into_iter().chain(too_small).chain(open).chain(larger), ", ");
-
         (!told.is_empty()).then(|| {
             let what = "how much longer the median burst takes than without a limit";
             format!("`{}`, {}: {told}; in brackets: {what}", name[0], name[1])

@@ -104,7 +104,7 @@ fn medians(experiment: &Experiment, rows: &[&Row], metric: usize) -> (Column, Ve
         rows.iter().map(|row| row.value(metric).map(|value| value.summary.median)).collect();
     let (column, mut cells) = Column::measured(definition.name, definition.unit, &values);
     for (row, cell) in rows.iter().zip(&mut cells) {
-        // Values that are too few for an interval are too few to be thinned out.
+        // Values that are too few for an interval are shown one by one; of a tail at most 101 steps.
         if let (Some(value), Some(measured @ Measured { interval: None, .. })) =
             (row.value(metric), &mut cell.measured)
         {

@@ -80,8 +80,9 @@ pub(super) fn table(experiment: &Experiment, most: usize) -> Option<Table> {
         equalised.map(|ladder| listed(done_without(&ladder.shared_keys), ", ")).filter(|own| !own.is_empty());
     let own = own.map(|own| format!("own: the engine's {own}"));
 
-    let of_floor =
-        stack.has_another_floor(installed).then(|| "kernel: by a floor in cgroups like theirs".to_owned());
+    let of_floor = stack
+        .has_another_floor(installed)
+        .then(|| "kernel: a floor entering its cgroup as they do".to_owned());
     let parts = "parts are differences of these medians".to_owned();
     let parts = (own.is_some() && of_floor.is_none()).then_some(parts);
     let note = listed(own.into_iter().chain(parts).chain(of_floor), "; ");
@@ -209,7 +210,8 @@ impl Stack<'_> {
         let is_other = |row: &&Row| {
             let label = row.floor.as_ref().map(|(label, _)| label);
             label.is_some_and(|label| {
-                !shown.contains(&label.as_str()) && ladder.rows.iter().any(|one| one.label == *label)
+                !shown.contains(&label.as_str())
+                    && ladder.rows.iter().any(|one| one.label == *label && median(one).is_some())
             })
         };
         told(ladder).iter().any(is_other)

@@ -88,10 +88,10 @@ impl<'a> One<'a> {
                 if limits.iter().any(|(layer, ..)| *layer != Layer::Floor) {
                     limits.retain(|(layer, ..)| *layer != Layer::Floor);
                 }
-                let limits = limits
-                    .iter()
-                    .map(|(layer, low, high)| format!("with {} above {high} (more below {low})", a(*layer)));
-                format!("less than {share} of a job: {}", listed(limits, ", "))
+                let limits = limits.iter().map(|(layer, low, high)| {
+                    format!("{} adds less than {share} to jobs above {high}, more below {low}", a(*layer))
+                });
+                listed(limits, "; ")
             }
             Event::Held(_) | Event::Whole | Event::Works => return None,
         };

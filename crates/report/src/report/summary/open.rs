@@ -33,7 +33,7 @@ impl<'a> One<'a> {
             let multiple = values.range.1 / values.median.value;
             multiple.is_finite().then_some((*one, multiple, values.median))
         };
-        let (one, multiple, Estimate { rounds, alpha, .. }) =
+        let (one, multiple, Estimate { value: median, rounds, alpha, .. }) =
             all.iter().filter_map(tail).max_by(|(_, one, _), (_, other, _)| one.total_cmp(other))?;
         let is_time = one.finding.about.unit == Unit::Seconds;
         let (what, took) = match self.event {
@@ -42,8 +42,9 @@ impl<'a> One<'a> {
             _ => (format!("largest `{}`", one.finding.about.metric), "was"),
         };
         let text = format!(
-            "the {what} of {} {took} {} times its median ({}, {}); at most {} {} than that (95 % confidence)",
+            "the {what} of {} {took} {}, {} times its median ({}, {}); at most {} {} than that (95 % confidence)",
             a(self.layer(self.comparison(one.finding).subject)),
+            one.finding.about.unit.format(multiple * median),
             three_digits(multiple),
             self.place(&one),
             counted(rounds, "round"),
@@ -67,7 +68,8 @@ impl<'a> One<'a> {
         let more = if few.len() > 1 { format!(" and {} more", few.len() - 1) } else { String::new() };
         let some = few.len();
         let text = format!(
-            "{some} of {of}: {need} rounds are needed, {have} have values: {subject} against {against}{more}"
+            "{some} of {of}: {need} rounds are needed, with values in {}: {subject} against {against}{more}",
+            counted(have, "round")
         );
 
         Some(self.claim(Topic::Open, text, few))
@@ -88,10 +90,13 @@ impl<'a> One<'a> {
         // Metrics have units of their own: what they share is how far apart the two may be.
         open.sort_by(|one, other| apart(other).unwrap_or(0.0).total_cmp(&apart(one).unwrap_or(0.0)));
         let at_most = open.first().filter(|_| open.iter().all(|one| apart(one).is_some()));
-        let at_most = at_most.and_then(|one| apart(one)).map_or(String::new(), |widest| {
-            let each = if open.len() > 1 { "each " } else { "" };
-            format!(", {each}at most {} apart", percent(widest))
-        });
+        let at_most = at_most.and_then(|one| apart(one)).filter(|widest| widest.is_finite()).map_or(
+            String::new(),
+            |widest| {
+                let each = if open.len() > 1 { "each " } else { "" };
+                format!(", {each}at most {} apart", percent(widest))
+            },
+        );
 
         // The subject of a comparison, what it is compared with, and the metric and setting.
         let parts = |finding: &&Finding| {
@@ -102,7 +107,17 @@ impl<'a> One<'a> {
             let [subject, against] = sides(about);
             (subject, against, in_brackets(&place.join(", ")))
         };
-        let of = format!("of {}", counted(self.findings.len(), "comparison"));
+        // Prices, which most screens are about, are other comparisons than those of subjects.
+        let of_settings =
+            |all: &[&Finding]| all.iter().filter(|one| one.about.relation.is_of_settings()).count();
+        let all = of_settings(&self.findings);
+        let told = [&open[..], &hidden[..]].concat();
+        let (count, kind) = match of_settings(&told) {
+            0 => (self.findings.len() - all, " of subjects"),
+            some if some == told.len() => (all, " of settings"),
+            _ => (self.findings.len(), ""),
+        };
+        let of = format!("of {}{kind}", counted(count, "comparison"));
 
         let mut text = String::new();
         let named = |all: &[&Finding]| {

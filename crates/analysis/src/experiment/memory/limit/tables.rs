@@ -46,7 +46,11 @@ pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
     // An engine may have a minimum of its own.
     let refused = |cell: &usize| {
         let words = view.fact(*cell, BELOW)?.strip_prefix("refused: ")?;
-        Some(format!("{}: with less it is refused: {words}", view.label(*cell)))
+        let own = match view.estimate_of(*cell, "peak") {
+            Some(peak) => format!(" (peak without a limit: {})", Unit::Bytes.format(peak.value)),
+            None => String::new(),
+        };
+        Some(format!("{}: with less it is refused{own}: {words}", view.label(*cell)))
     };
 
     let columns = vec![

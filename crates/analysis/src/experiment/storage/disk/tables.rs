@@ -76,7 +76,10 @@ fn speeds(view: &View<'_>, cells: &[usize]) -> ExperimentTable {
     ExperimentTable {
         rows: cells.iter().map(row).collect(),
         notes: vec![
-            "a gigabyte is 10⁹ bytes; GB read: from the device".to_owned(),
+            format!(
+                "a GB: 10⁹ bytes, reckoned from files of {}; read: from the device",
+                written(view, cells[0])
+            ),
             "medians with their 95 % intervals; GB read again: from the page cache".to_owned(),
             "only numbers of the class `durable` are a disk's; the next table says why others are not"
                 .to_owned(),
@@ -138,7 +141,7 @@ fn answers(view: &View<'_>, cells: &[usize]) -> Vec<Answer> {
     let durable = cells.iter().filter(|cell| class_of(view, **cell) == Class::Durable).count();
     if durable == cells.len() {
         faults.push(
-            "yes: in every place they had arrived at the device when the last sync returned".to_owned(),
+            "yes: in every place bytes had arrived at the device when the last sync returned".to_owned(),
         );
     }
     for metric in ["write_gb", "fsync"] {
@@ -153,7 +156,7 @@ fn answers(view: &View<'_>, cells: &[usize]) -> Vec<Answer> {
         }
     }
     [
-        Answer::all("do bytes reach it?", faults),
+        Answer::all("on the disk?", faults),
         Answer::all("slower than the host?", all),
         Answer::all("is it comparable?", elsewhere(view, cells)),
     ]

@@ -75,12 +75,14 @@ fn told(view: &View<'_>, cell: usize) -> Option<String> {
         }
         Some("idmapped") => ": the files stay as they are, and their owners are mapped when they are read",
         Some("unpacked") => ": the files were given to their users as the image was loaded",
-        Some("none") => ": root inside is root outside, so no file changes its owner",
-
         _ => "",
     };
     let (name, count) = (view.label(cell), files(&view.cell(cell).setting));
-    match decide(&added, MARGIN.at(later.value)) {
+    let decision = decide(&added, MARGIN.at(later.value));
+    if owners(view, cell) == Some("none") && decision != Decision::More {
+        return Some(format!("{name}: nothing: root inside is root outside, so no file changes its owner"));
+    }
+    match decision {
         Decision::More => Some(format!(
             "{name}: the first container on an image of {count} files takes {} longer than later ones{how}",
             estimated(Unit::Seconds, &added)
@@ -88,13 +90,13 @@ fn told(view: &View<'_>, cell: usize) -> Option<String> {
         Decision::Same => Some(format!(
             "{name}: the first container on an image of {count} files takes as long as later ones{how}"
         )),
-                Decision::Undecided { .. } => added.interval.map(|ends| {
+        Decision::Undecided { .. } => added.interval.map(|ends| {
+            let most = Unit::Seconds.format(ends.high.max(0.0));
             format!(
-                "{name}: not decided for the first container on an image of {count} files: at most {} longer than later ones{how}",
-                Unit::Seconds.format(ends.high.max(0.0))
+                "{name}: not decided: at most {most} longer for the first container on an image of {count} \
+                 files{how}"
             )
         }),
         Decision::Less | Decision::TooFew { .. } => None,
-
     }
 }
